@@ -1,0 +1,13 @@
+# Compiler options of the project's own code, in one place. The numeric contract needs -ffp-contract=off everywhere;
+# -fno-math-errno and -fno-trapping-math change no result, they let square roots and selections be vectorised.
+add_library(halfstep_options INTERFACE)
+target_compile_options(halfstep_options INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wstrict-prototypes
+    -Wmissing-prototypes -ffp-contract=off -fno-math-errno -fno-trapping-math)
+target_compile_definitions(halfstep_options INTERFACE _POSIX_C_SOURCE=200809L)
+if(HALFSTEP_WERROR)
+    target_compile_options(halfstep_options INTERFACE -Werror)
+endif()
+if(HALFSTEP_SANITIZE)
+    target_compile_options(halfstep_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined)
+    target_link_options(halfstep_options INTERFACE -fsanitize=address,undefined)
+endif()

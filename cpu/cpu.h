@@ -1,0 +1,16 @@
+/*
+ * The processor as a backend, in two tiers that share memory and bookkeeping (cpu/backend.c) and nothing of their
+ * kernels: the reference (cpu/reference: plain loops, one thread, the oracle) and the exact tier (cpu/exact: threaded,
+ * blocked, with the reference's bits).
+ */
+#ifndef HS_CPU_CPU_H
+#define HS_CPU_CPU_H
+
+#include "engine/backend.h"
+
+hstep_status hs_cpu_reference_create(hs_backend **backend, hstep_error *error);
+
+/* threads: 0 for as many as the process may run on. */
+hstep_status hs_cpu_create(unsigned threads, hs_backend **backend, hstep_error *error);
+
+#endif

@@ -1,0 +1,77 @@
+/* What a CPU kernel is, and the table that chooses one. */
+#ifndef HS_CPU_KERNEL_H
+#define HS_CPU_KERNEL_H
+
+#include "engine/backend.h"
+
+/* Host memory behind a view. */
+struct hs_buffer {
+    unsigned char *data;
+    size_t bytes;
+};
+
+/* What a kernel gets beside its call. */
+typedef struct hs_kernel_run {
+    unsigned threads;
+    void *scratch;   /* of the size that the kernel asked for, aligned to 64 bytes */
+    bool nonfinite;  /* the kernel sets it when it stores a nonfinite value in an output or a part */
+    hs_fault *fault; /* reference kernels note nonfinite parts here (hs_fault_note); NULL elsewhere */
+} hs_kernel_run;
+
+typedef void hs_kernel(const hs_call *call, hs_kernel_run *run);
+
+/* Bytes of scratch that a kernel needs for a call. */
+typedef size_t hs_kernel_scratch(const hs_call *call, unsigned threads);
+
+/* One way to compute one operation. The first row whose lever is active serves. */
+typedef struct hs_kernel_entry {
+    hs_operation operation;
+    size_t lever; /* index into the tier's levers */
+    hs_kernel *kernel;
+    hs_kernel_scratch *scratch; /* NULL for none */
+} hs_kernel_entry;
+
+/* A tier: its name, its levers, its kernels. */
+typedef struct hs_cpu_tier {
+    const char *name;
+    bool locates; /* whether kernels note faults (the reference) */
+    const hstep_lever *levers;
+    size_t lever_count;
+    const hs_kernel_entry *entries;
+    size_t entry_count;
+} hs_cpu_tier;
+
+extern const hs_cpu_tier hs_cpu_reference_tier;
+extern const hs_cpu_tier hs_cpu_exact_tier;
+
+static inline const double *hs_in(const hs_call *call, unsigned i) {
+    return (const double *)(const void *)(call->inputs[i].buffer->data + call->inputs[i].offset);
+}
+
+static inline const int32_t *hs_in_i32(const hs_call *call, unsigned i) {
+    return (const int32_t *)(const void *)(call->inputs[i].buffer->data + call->inputs[i].offset);
+}
+
+static inline double *hs_out(const hs_call *call, unsigned i) {
+    return (double *)(void *)(call->outputs[i].buffer->data + call->outputs[i].offset);
+}
+
+/* Number of elements of a view. */
+static inline size_t hs_elements(const hs_view *view) {
+    size_t count = 1;
+    for (uint32_t i = 0; i < view->rank; i++)
+        count *= view->dims[i];
+    return count;
+}
+
+/* Elements of the last dimension, and how many rows of them there are. */
+static inline size_t hs_columns(const hs_view *view) { return view->rank ? view->dims[view->rank - 1] : 1; }
+
+static inline size_t hs_rows(const hs_view *view) {
+    size_t count = 1;
+    for (uint32_t i = 0; i + 1 < view->rank; i++)
+        count *= view->dims[i];
+    return count;
+}
+
+#endif

@@ -1,0 +1,206 @@
+/*
+ * The one door between engine and backends: buffers, and one table of operations.
+ *
+ * The engine turns a graph into calls (operation, views, attributes), groups them into programs and hands those to a
+ * backend, which may record them once and replay them. What changes between replays (scales, rates) therefore comes
+ * through small buffers and never through attributes. Work may be asynchronous: only `finish`, `read` and `write` wait.
+ * A backend knows no graph and no decoder.
+ */
+#ifndef HS_ENGINE_BACKEND_H
+#define HS_ENGINE_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <halfstep/context.h>
+#include <halfstep/types.h>
+
+enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 3 };
+
+/*
+ * Every operation: identifier, name, operands. Shapes: R rows, V vocabulary, d width. "outputs <- inputs".
+ * All values are f64 unless said otherwise; i32 operands are checked by the engine before they arrive.
+ * An output never overlaps an input, except where "in place" is said.
+ */
+#define HS_OPERATIONS(X)                                                                                               \
+    /* y[m,n] <- a, b; attributes a_form, b_form; precision. */                                                        \
+    X(MATMUL, "matmul")                                                                                                \
+    /* y[R,d] <- table[V,d], indices i32[R] */                                                                         \
+    X(GATHER, "gather")                                                                                                \
+    /* dtable[V,d] <- dy[R,d], indices i32[R], base[V,d]: base with dy's rows added one by one, ascending.             \
+       In place allowed: dtable may be base. Without the third input the base is +0. */                                \
+    X(GATHER_BACKWARD, "gather_backward")                                                                              \
+    /* y[R,d] <- x[R,d], gain[d]; epsilon */                                                                           \
+    X(RMSNORM, "rmsnorm")                                                                                              \
+    /* dx[R,d] <- dy[R,d], x[R,d], gain[d]; epsilon */                                                                 \
+    X(RMSNORM_BACKWARD_INPUT, "rmsnorm_backward_input")                                                                \
+    /* dgain[d] <- dy[R,d], x[R,d]; epsilon */                                                                         \
+    X(RMSNORM_BACKWARD_GAIN, "rmsnorm_backward_gain")                                                                  \
+    /* y[R,h*w] <- x[R,h*w], positions i32[R], cosine[P,w/2], sine[P,w/2]; head_width w */                             \
+    X(ROTARY, "rotary")                                                                                                \
+    /* dx <- dy and the same tables */                                                                                 \
+    X(ROTARY_BACKWARD, "rotary_backward")                                                                              \
+    /* y[Rq,H*w] <- q[Rq,H*w], k[Rk,G*w], v[Rk,G*w], positions i32[Rq]; sequences, heads H, kv_heads G; precision.     \
+       Rq and Rk are sequences times as many rows each; query row r sees keys 0..positions[r] of its sequence. */      \
+    X(ATTENTION, "attention")                                                                                          \
+    /* dq, dk, dv <- dy, q, k, v, positions; the same attributes */                                                    \
+    X(ATTENTION_BACKWARD, "attention_backward")                                                                        \
+    /* y[R,f] <- gate[R,f], up[R,f] */                                                                                 \
+    X(SWIGLU, "swiglu")                                                                                                \
+    /* dgate, dup <- dy, gate, up */                                                                                   \
+    X(SWIGLU_BACKWARD, "swiglu_backward")                                                                              \
+    /* y <- a, b. In place allowed: y may be a. */                                                                     \
+    X(ADD, "add")                                                                                                      \
+    /* loss[1] <- logits[R,V], targets i32[R]: row losses (+0 where the target is -1), summed as a tensor */           \
+    X(CROSS_ENTROPY, "cross_entropy")                                                                                  \
+    /* dlogits[R,V] <- seed[1], logits[R,V], targets i32[R]: (p - [j = t]) * seed; +0 where the target is -1 */        \
+    X(CROSS_ENTROPY_BACKWARD, "cross_entropy_backward")                                                                \
+    /* y[R,d] <- x[R,d], bias[d] */                                                                                    \
+    X(ADD_BIAS, "add_bias")                                                                                            \
+    /* y[d] <- x[R,d]: sum down rows */                                                                                \
+    X(SUM_ROWS, "sum_rows")                                                                                            \
+    /* y <- a, b: product element by element */                                                                        \
+    X(MULTIPLY, "multiply")                                                                                            \
+    /* y <- x; factor */                                                                                               \
+    X(SCALE, "scale")                                                                                                  \
+    /* y[1] <- x: sum of a tensor */                                                                                   \
+    X(SUM, "sum")                                                                                                      \
+    /* y[...] <- x[1]: x everywhere */                                                                                 \
+    X(FILL, "fill")                                                                                                    \
+    /* y[n,m] <- x[m,n] */                                                                                             \
+    X(TRANSPOSE, "transpose")                                                                                          \
+    /* p[R,d] <- x[R,d] */                                                                                             \
+    X(SOFTMAX, "softmax")                                                                                              \
+    /* dx <- dp, p */                                                                                                  \
+    X(SOFTMAX_BACKWARD, "softmax_backward")                                                                            \
+    /* y <- x */                                                                                                       \
+    X(LOG, "log")                                                                                                      \
+    /* dx <- dy, x: dy / x */                                                                                          \
+    X(LOG_BACKWARD, "log_backward")                                                                                    \
+    /* y <- x */                                                                                                       \
+    X(SILU, "silu")                                                                                                    \
+    /* dx <- dy, x */                                                                                                  \
+    X(SILU_BACKWARD, "silu_backward")                                                                                  \
+    /* y[1] <- g, unscale[1]: sum of (g * unscale)^2 as a tensor */                                                    \
+    X(SQUARE_SUM, "square_sum")                                                                                        \
+    /* w, m, v <- g, scalars[HS_ADAMW_SCALARS]; attribute decay. w, m, v are read and written; g is used as            \
+       (g * unscale) * clip and left +0, ready for the next window. Policy, section 6. */                              \
+    X(ADAMW, "adamw")
+
+typedef enum hs_operation {
+#define HS_DECLARE(id, name) HS_OP_##id,
+    HS_OPERATIONS(HS_DECLARE)
+#undef HS_DECLARE
+        HS_OP_COUNT
+} hs_operation;
+
+const char *hs_operation_name(hs_operation operation);
+
+/* Places in the scalars of ADAMW: rate = lr/(1-P1), root = 1/sqrt(1-P2), decay = lr*wd. */
+enum hs_adamw_scalar {
+    HS_ADAMW_UNSCALE,
+    HS_ADAMW_CLIP,
+    HS_ADAMW_BETA1,
+    HS_ADAMW_BETA2,
+    HS_ADAMW_RATE,
+    HS_ADAMW_ROOT,
+    HS_ADAMW_EPSILON,
+    HS_ADAMW_DECAY,
+    HS_ADAMW_SCALARS
+};
+
+typedef struct hs_backend hs_backend;
+
+/* Memory of a backend. */
+typedef struct hs_buffer hs_buffer;
+
+/* Calls that a backend has prepared. */
+typedef struct hs_program hs_program;
+
+/* A tensor in a buffer. Strides count elements; the innermost is 1, the others may skip (a row pitch). */
+typedef struct hs_view {
+    hs_buffer *buffer;
+    size_t offset; /* bytes */
+    hstep_dtype dtype;
+    uint32_t rank;
+    size_t dims[HS_MAX_RANK];
+    size_t strides[HS_MAX_RANK];
+} hs_view;
+
+typedef struct hs_attributes {
+    hstep_transpose a_form, b_form;
+    size_t sequences, heads, kv_heads, head_width;
+    double epsilon, factor;
+    bool decay; /* ADAMW: this tensor decays */
+} hs_attributes;
+
+typedef struct hs_call {
+    hs_operation operation;
+    hstep_precision precision; /* of the products inside; others ignore it */
+    hs_attributes attributes;
+    uint32_t input_count, output_count;
+    hs_view inputs[HS_MAX_INPUTS];
+    hs_view outputs[HS_MAX_OUTPUTS];
+} hs_call;
+
+/* Where the first nonfinite value of a call stands: in output `output`, or in a part inside the operation. */
+typedef struct hs_fault {
+    bool found;
+    int output;       /* -1 for a part */
+    const char *part; /* "scores" and the like, a string constant; NULL for an output */
+    uint64_t index;   /* row-major in that tensor */
+    double value;
+} hs_fault;
+
+/*
+ * What a backend does. Functions that return a status fill *error (engine/error.h). Buffers and programs belong to the
+ * backend that made them and are destroyed before it.
+ */
+typedef struct hs_backend_api {
+    const char *name;
+    void (*destroy)(hs_backend *backend);
+    const char *(*device)(const hs_backend *backend);
+    unsigned (*threads)(const hs_backend *backend);
+    size_t (*levers)(const hs_backend *backend, const hstep_lever **levers);
+
+    /* Whether a call of this operation and precision can be prepared; asked when a plan is made. */
+    bool (*supports)(const hs_backend *backend, hs_operation operation, hstep_precision precision);
+
+    /* Zero-filled memory. 0 bytes are allowed. */
+    hstep_status (*buffer_create)(hs_backend *backend, size_t bytes, hs_buffer **buffer, hstep_error *error);
+    void (*buffer_destroy)(hs_backend *backend, hs_buffer *buffer);
+    hstep_status (*write)(hs_backend *backend, hs_buffer *buffer, size_t offset, const void *data, size_t bytes,
+                          hstep_error *error);
+    hstep_status (*read)(hs_backend *backend, const hs_buffer *buffer, size_t offset, void *data, size_t bytes,
+                         hstep_error *error);
+    hstep_status (*clear)(hs_backend *backend, hs_buffer *buffer, size_t offset, size_t bytes, hstep_error *error);
+
+    /* Prepares calls, which are copied; the buffers they view must outlive the program. */
+    hstep_status (*program_create)(hs_backend *backend, const hs_call *calls, size_t count, hs_program **program,
+                                   hstep_error *error);
+    void (*program_destroy)(hs_backend *backend, hs_program *program);
+
+    /* Submits calls first..first+count-1 in order, after everything submitted before. */
+    hstep_status (*program_run)(hs_backend *backend, hs_program *program, size_t first, size_t count,
+                                hstep_error *error);
+
+    /*
+     * Waits. flags[i] becomes 1 when call i stored a nonfinite value (in an output or a part) since the last finish, else
+     * 0, for all calls of the program; then the flags start afresh.
+     */
+    hstep_status (*program_finish)(hs_backend *backend, hs_program *program, uint32_t *flags, hstep_error *error);
+
+    /*
+     * The reference tier only, NULL elsewhere: the first nonfinite value of call `call` as it last ran, parts in the
+     * order of computation before outputs in their order, lowest index first.
+     */
+    hs_fault (*locate)(const hs_backend *backend, const hs_program *program, size_t call);
+} hs_backend_api;
+
+/* The head of every backend's own struct. */
+struct hs_backend {
+    const hs_backend_api *api;
+};
+
+#endif

@@ -1,0 +1,36 @@
+/**
+ * @file halfstep.h
+ * halfstep: mixed-precision training with updates as transactions. This header includes all the others, from the
+ * simple to the advanced: number.h (conversion, products), model.h and trainer.h (a decoder and its updates),
+ * graph.h (models of one's own).
+ *
+ * The library never prints, exits or aborts. Functions return hstep_status and describe failures in an hstep_error
+ * that the caller owns.
+ */
+#ifndef HALFSTEP_HALFSTEP_H
+#define HALFSTEP_HALFSTEP_H
+
+#include <halfstep/context.h>
+#include <halfstep/graph.h>
+#include <halfstep/model.h>
+#include <halfstep/number.h>
+#include <halfstep/optim.h>
+#include <halfstep/trainer.h>
+#include <halfstep/types.h>
+
+#define HSTEP_VERSION_MAJOR 0
+#define HSTEP_VERSION_MINOR 1
+#define HSTEP_VERSION_PATCH 0
+#define HSTEP_VERSION "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The version of the library that runs, as opposed to the header's HSTEP_VERSION. */
+HSTEP_API const char *hstep_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/**
+ * @file model.h
+ * A model: a graph, its parameters on a backend, and what it computes without learning.
+ */
+#ifndef HALFSTEP_MODEL_H
+#define HALFSTEP_MODEL_H
+
+#include <stddef.h>
+
+#include <halfstep/context.h>
+#include <halfstep/graph.h>
+#include <halfstep/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hstep_model hstep_model;
+
+/** A pre-norm decoder: RMSNorm, rotary grouped-query attention, SwiGLU, tied head (as in Hugging Face's Llama). */
+typedef struct hstep_decoder_config {
+    size_t vocabulary;
+    size_t width;
+    size_t layers;
+    size_t heads;        /**< Divides width; width / heads is even. */
+    size_t kv_heads;     /**< Divides heads; 0 means heads. */
+    size_t feed_forward;
+    double rotary_base;  /**< Default 10000. */
+    double rms_epsilon;  /**< Default 1e-5. */
+    hstep_precision precision;
+} hstep_decoder_config;
+
+typedef enum hstep_initialization {
+    HSTEP_INIT_NORMAL = 0, /**< N(0, 0.02); residual projections divided by sqrt(2 layers); gains 1. */
+    HSTEP_INIT_XAVIER = 1  /**< Uniform within sqrt(6 / (fan_in + fan_out)); gains 1: the fixture's. */
+} hstep_initialization;
+
+/** One further input of a batch, by the name the graph gave it; row-major, of the input's element type. */
+typedef struct hstep_feed {
+    const char *input;
+    const void *data;
+} hstep_feed;
+
+/** One micro-batch. Row index = sequence * length + position. All pointers stay the caller's. */
+typedef struct hstep_batch {
+    size_t sequences;
+    size_t length;
+    const int32_t *tokens;  /**< The input named "tokens", [sequences][length], where the graph has one. */
+    const int32_t *targets; /**< The input named "targets", alike; -1 is left out of the loss. */
+    const hstep_feed *feeds; /**< All other inputs. */
+    size_t feed_count;
+    double weight; /**< What the loss is divided by. 0: the number of targets for cross-entropy, else 1. */
+} hstep_batch;
+
+typedef struct hstep_parameter {
+    const char *name; /**< Lives as long as the model. */
+    size_t rank;
+    size_t dims[HSTEP_MAX_RANK];
+    size_t elements;
+    uint64_t revision; /**< Rises with every change of the values. */
+} hstep_parameter;
+
+/** The fixture's rotary base and epsilon; the other fields 0, precision bf16. */
+HSTEP_API hstep_decoder_config hstep_decoder_defaults(void);
+
+/**
+ * Builds a decoder whose parameters are zero until they are initialised or written. Inputs "tokens" and "targets";
+ * parameters `token_embedding.weight`, per layer `blocks.i.attention_norm.gain`,
+ * `blocks.i.attention.{query,key,value,output}.weight`, `blocks.i.feed_forward_norm.gain`,
+ * `blocks.i.feed_forward.{gate,up,down}.weight`, and `final_norm.gain`. Linear weights are [out, in].
+ * @return HSTEP_ERROR_ARGUMENT naming the field that contradicts another.
+ */
+HSTEP_API hstep_status hstep_model_create_decoder(hstep_context *context, const hstep_decoder_config *config,
+                                                  hstep_model **model, hstep_error *error);
+
+/** Takes over a graph that has its loss. On failure the graph stays the caller's. */
+HSTEP_API hstep_status hstep_model_create(hstep_context *context, hstep_graph *graph, hstep_model **model,
+                                          hstep_error *error);
+
+/** NULL is ignored. */
+HSTEP_API void hstep_model_destroy(hstep_model *model);
+
+/** Number of parameter tensors, and of their elements. */
+HSTEP_API size_t hstep_model_parameter_count(const hstep_model *model);
+HSTEP_API size_t hstep_model_scalar_count(const hstep_model *model);
+
+/** Describes parameter `index`; HSTEP_ERROR_ARGUMENT when there is none. */
+HSTEP_API hstep_status hstep_model_parameter(const hstep_model *model, size_t index, hstep_parameter *parameter,
+                                             hstep_error *error);
+
+/** Index of the parameter of that name, or SIZE_MAX. */
+HSTEP_API size_t hstep_model_find_parameter(const hstep_model *model, const char *name);
+
+/** Copies all elements of one parameter out, or in; writing raises its revision. */
+HSTEP_API hstep_status hstep_model_read_parameter(hstep_model *model, size_t index, double *values,
+                                                  hstep_error *error);
+HSTEP_API hstep_status hstep_model_write_parameter(hstep_model *model, size_t index, const double *values,
+                                                   hstep_error *error);
+
+/** Draws every parameter from SplitMix64(seed), tensors in order, row-major; vectors become 1 and draw nothing. */
+HSTEP_API hstep_status hstep_model_initialize(hstep_model *model, hstep_initialization scheme, uint64_t seed,
+                                              hstep_error *error);
+
+/** XXH3 (64 bits) of all parameters' f64 values in parameter order. */
+HSTEP_API hstep_status hstep_model_checksum(hstep_model *model, uint64_t *checksum, hstep_error *error);
+
+/** The loss's sum over the batch, and the weight (number of targets) to divide it by. */
+HSTEP_API hstep_status hstep_model_loss(hstep_model *model, const hstep_batch *batch, double *sum, double *weight,
+                                        hstep_error *error);
+
+/** The graph's output for a batch, a decoder's logits [sequences * length][vocabulary]; targets are not needed. */
+HSTEP_API hstep_status hstep_model_output(hstep_model *model, const hstep_batch *batch, double *output,
+                                          hstep_error *error);
+
+/** Elements that hstep_model_output writes for a batch of this shape; 0 where the graph has no output. */
+HSTEP_API size_t hstep_model_output_size(const hstep_model *model, size_t sequences, size_t length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

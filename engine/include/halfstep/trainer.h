@@ -1,0 +1,124 @@
+/**
+ * @file trainer.h
+ * Updates as transactions: each either commits as a whole or leaves every byte of state.
+ *
+ * Intended usage:
+ *  1. Make a model, then hstep_trainer_create with hstep_trainer_defaults(precision) or settings of your own.
+ *  2. hstep_trainer_update with a window of replicas * micro_batches batches. Read hstep_update.outcome:
+ *     HSTEP_APPLIED, or HSTEP_SKIPPED with the operation that overflowed. After a skip, call again with the same data.
+ *  3. An error (any status but HSTEP_OK) changed nothing; mend its cause and call again.
+ * The steps of an update can also be taken one at a time: record, backward, read gradients, commit.
+ */
+#ifndef HALFSTEP_TRAINER_H
+#define HALFSTEP_TRAINER_H
+
+#include <stddef.h>
+
+#include <halfstep/model.h>
+#include <halfstep/optim.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct hstep_trainer hstep_trainer;
+
+typedef struct hstep_trainer_config {
+    hstep_adamw adamw;
+    hstep_schedule schedule;
+    hstep_scaler scaler;
+    size_t replicas;      /**< >= 1. A window holds replicas * micro_batches batches, replica by replica. */
+    size_t micro_batches; /**< >= 1. */
+} hstep_trainer_config;
+
+typedef enum hstep_outcome { HSTEP_APPLIED = 0, HSTEP_SKIPPED = 1 } hstep_outcome;
+
+/** The first nonfinite value of a skipped attempt, in the order of the reference. */
+typedef struct hstep_overflow {
+    char operation[96]; /**< Such as "blocks.0.attention.query", or "gradient_norm". */
+    char tensor[96];    /**< Whose adjoint: a parameter's or value's name, or a part such as "scores". */
+    const char *phase;  /**< "backward", "accumulation" or "norm". */
+    const char *kind;   /**< "inf" or "nan". */
+    uint64_t index;     /**< Lowest nonfinite element, row-major. */
+} hstep_overflow;
+
+/** What one attempt did. */
+typedef struct hstep_update {
+    hstep_outcome outcome;
+    uint64_t step;           /**< The scheduled step that was attempted, from 1. */
+    uint64_t attempt;        /**< Attempts so far, this one included, from 1. */
+    double loss;             /**< Mean over the window's targets. */
+    double loss_scale;       /**< S of this attempt. */
+    double next_loss_scale;  /**< S of the next. */
+    uint64_t finite_updates; /**< Committed since S last changed. */
+    double gradient_norm;    /**< Of the unscaled gradients, before clipping. NaN when a skip came before the norm. */
+    int clipped;
+    double learning_rate;    /**< Of the scheduled step. */
+    uint64_t optimizer_step; /**< Committed updates, this one included. */
+    uint64_t tokens;         /**< Rows of the window. */
+    hstep_overflow overflow; /**< Filled when skipped. */
+} hstep_update;
+
+/** AdamW, schedule and scaler defaults for the precision; one replica, one micro-batch. */
+HSTEP_API hstep_trainer_config hstep_trainer_defaults(hstep_precision precision);
+
+/**
+ * The model stays the caller's, must outlive the trainer, and has one trainer at a time.
+ * @return HSTEP_ERROR_ARGUMENT naming the setting that was refused; HSTEP_ERROR_MISSING_GRADIENT naming a parameter
+ *         that the loss does not depend on.
+ */
+HSTEP_API hstep_status hstep_trainer_create(hstep_model *model, const hstep_trainer_config *config,
+                                            hstep_trainer **trainer, hstep_error *error);
+
+/** NULL is ignored. */
+HSTEP_API void hstep_trainer_destroy(hstep_trainer *trainer);
+
+/**
+ * One attempt at one update over a window of `count` = replicas * micro_batches batches.
+ * @return HSTEP_OK with *update filled, also for a skip. HSTEP_ERROR_SHAPE, HSTEP_ERROR_TOKEN, HSTEP_ERROR_NO_TARGETS,
+ *         HSTEP_ERROR_DIRTY_GRADIENT, HSTEP_ERROR_NONFINITE_FORWARD (with the operation's name) and
+ *         HSTEP_ERROR_MEMORY change nothing, not even the scale.
+ */
+HSTEP_API hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *window, size_t count,
+                                            hstep_update *update, hstep_error *error);
+
+/** Step by step, for a window of one batch: computes the forward pass and its mean loss, and keeps the tape. */
+HSTEP_API hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *batch, double *loss,
+                                            hstep_error *error);
+
+/** Computes scaled gradients from the tape. HSTEP_ERROR_STALE_TAPE when there is none or parameters changed since. */
+HSTEP_API hstep_status hstep_trainer_backward(hstep_trainer *trainer, hstep_error *error);
+
+/** Judges the gradients, then commits or skips. HSTEP_ERROR_MISSING_GRADIENT without a backward pass before. */
+HSTEP_API hstep_status hstep_trainer_commit(hstep_trainer *trainer, hstep_update *update, hstep_error *error);
+
+/** Drops tape and gradients of a step-by-step attempt; gradients are zero again. */
+HSTEP_API hstep_status hstep_trainer_clear(hstep_trainer *trainer, hstep_error *error);
+
+/** Copies the gradient of one parameter out, still multiplied by the loss scale; zero when clear. */
+HSTEP_API hstep_status hstep_trainer_read_gradient(hstep_trainer *trainer, size_t parameter, double *values,
+                                                   hstep_error *error);
+
+/** Copies the two AdamW moments of one parameter out; either pointer may be NULL. */
+HSTEP_API hstep_status hstep_trainer_read_moments(hstep_trainer *trainer, size_t parameter, double *first,
+                                                  double *second, hstep_error *error);
+
+/** The scale that the next attempt starts from, the number of committed updates, and of attempts. */
+HSTEP_API double hstep_trainer_loss_scale(const hstep_trainer *trainer);
+HSTEP_API uint64_t hstep_trainer_optimizer_step(const hstep_trainer *trainer);
+HSTEP_API uint64_t hstep_trainer_attempts(const hstep_trainer *trainer);
+
+/** Replaces the scaler and its count, as a run that changes its scale would. A refused setting changes nothing. */
+HSTEP_API hstep_status hstep_trainer_set_scaler(hstep_trainer *trainer, const hstep_scaler *scaler,
+                                                hstep_error *error);
+
+/**
+ * Bytes of the whole state that a skip must keep: weights, gradients, moments, beta powers, steps, scaler, revisions.
+ * With buffer NULL only *size is set. Two snapshots are equal exactly when the states are.
+ */
+HSTEP_API hstep_status hstep_trainer_snapshot(hstep_trainer *trainer, void *buffer, size_t *size, hstep_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
