@@ -15,6 +15,7 @@
 #include <halfstep/model.h>
 #include <halfstep/number.h>
 #include <halfstep/optim.h>
+#include <halfstep/records.h>
 #include <halfstep/trainer.h>
 #include <halfstep/types.h>
 

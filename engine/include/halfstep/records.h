@@ -1,0 +1,166 @@
+/**
+ * @file records.h
+ * Run records: what a run was and did, as JSON Lines that any strict JSON parser reads (docs/records.md).
+ *
+ * Intended usage:
+ *  1. hstep_records_open.
+ *  2. hstep_records_write_run once, then the other kinds as they happen, and hstep_records_write_end.
+ *  3. hstep_records_close, whose status counts too.
+ *
+ * Every line is written whole and at once, nothing is held back. When a line cannot be written the file is cut back to
+ * the last whole line where it is a regular file, the call returns HSTEP_ERROR_OUTPUT_FILE naming the path and the
+ * system's reason, and every later write returns the same.
+ *
+ * Numbers keep 17 significant digits. A nonfinite one is null, with a field `<name>_nonfinite` beside it ("inf", "-inf"
+ * or "nan"). Integers go up to 2^63 - 1; a larger one is HSTEP_ERROR_ARGUMENT and writes nothing. Texts need not be
+ * UTF-8: bytes that are not become U+FFFD, and `<name>_bytes` beside it holds the original in hexadecimal.
+ */
+#ifndef HALFSTEP_RECORDS_H
+#define HALFSTEP_RECORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <halfstep/context.h>
+#include <halfstep/model.h>
+#include <halfstep/trainer.h>
+#include <halfstep/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The `schema` of every line. */
+#define HSTEP_RECORDS_SCHEMA "halfstep.records/1"
+
+typedef struct hstep_records hstep_records;
+
+typedef enum hstep_setting_kind {
+    HSTEP_SETTING_TEXT = 0,
+    HSTEP_SETTING_NUMBER = 1,
+    HSTEP_SETTING_INTEGER = 2,
+    HSTEP_SETTING_BOOLEAN = 3
+} hstep_setting_kind;
+
+/** One setting of the run, by the name of its option. */
+typedef struct hstep_setting {
+    const char *name;
+    hstep_setting_kind kind;
+    const char *text; /**< TEXT; NULL is written as null: not set. */
+    double number;    /**< NUMBER */
+    uint64_t integer; /**< INTEGER */
+    int boolean;      /**< BOOLEAN */
+} hstep_setting;
+
+/** One source of training data. */
+typedef struct hstep_data_source {
+    const char *name; /**< The path, or the name of a built-in corpus. */
+    uint64_t tokens;
+    uint64_t training_tokens;   /**< Those that updates may draw from. */
+    uint64_t evaluation_tokens; /**< Those held out. */
+    uint64_t checksum;          /**< XXH3 (64 bits) of the source's bytes. */
+} hstep_data_source;
+
+/** The first line of a run. */
+typedef struct hstep_run_record {
+    hstep_precision precision;
+    const hstep_setting *settings; /**< The full configuration. */
+    size_t setting_count;
+    const hstep_decoder_config *decoder; /**< NULL for a model that is no decoder. */
+    uint64_t parameter_tensors;
+    uint64_t parameters; /**< Learned scalars. */
+    const char *backend;
+    const char *device;
+    unsigned threads;
+    const hstep_lever *levers;
+    size_t lever_count;
+    const hstep_data_source *data;
+    size_t data_count;
+    uint64_t seed;
+} hstep_run_record;
+
+/** A loss on held-out data. */
+typedef struct hstep_evaluation_record {
+    uint64_t step; /**< Committed updates at that time. */
+    double loss;   /**< Mean over the targets, in nats. */
+    uint64_t tokens;
+    double seconds;
+} hstep_evaluation_record;
+
+/** Generated text. */
+typedef struct hstep_sample_record {
+    uint64_t step;
+    const char *prompt; /**< May hold any bytes, zero too. */
+    size_t prompt_size;
+    const char *text; /**< What followed the prompt. */
+    size_t text_size;
+} hstep_sample_record;
+
+/** How often an operation was the first to overflow. */
+typedef struct hstep_operation_count {
+    const char *operation;
+    uint64_t count;
+} hstep_operation_count;
+
+typedef struct hstep_warning_record {
+    uint64_t step;
+    const char *kind; /**< A short fixed word, such as "skips". */
+    const char *message;
+    uint64_t attempts;
+    uint64_t skipped;
+    const hstep_operation_count *overflows;
+    size_t overflow_count;
+} hstep_warning_record;
+
+typedef enum hstep_run_outcome {
+    HSTEP_RUN_FINISHED = 0,       /**< "finished" */
+    HSTEP_RUN_DIVERGED = 1,       /**< "diverged": a nonfinite forward value or loss */
+    HSTEP_RUN_TOO_MANY_SKIPS = 2, /**< "too-many-skips" */
+    HSTEP_RUN_INTERRUPTED = 3,    /**< "interrupted" */
+    HSTEP_RUN_FAILED = 4          /**< "failed": any other error */
+} hstep_run_outcome;
+
+/** The last line of a run. */
+typedef struct hstep_end_record {
+    hstep_run_outcome outcome;
+    const char *message; /**< Why it ended early; NULL is written as null. */
+    uint64_t steps;      /**< Committed updates of this run. */
+    uint64_t attempts;
+    uint64_t skipped;
+    uint64_t tokens; /**< Of committed updates. */
+    double seconds;
+    uint64_t weights_checksum; /**< hstep_model_checksum */
+    uint64_t correct;          /**< Right answers of ... */
+    uint64_t questions;        /**< ... so many questions; 0: the data has no answers to count. */
+} hstep_end_record;
+
+/**
+ * Makes the file, or empties it. "-" is standard output, which hstep_records_close leaves open; what stdio holds back
+ * for it should be flushed before.
+ */
+HSTEP_API hstep_status hstep_records_open(const char *path, hstep_records **records, hstep_error *error);
+
+/** Closes and frees in any case. Reports what the system says at closing. NULL is ignored. */
+HSTEP_API hstep_status hstep_records_close(hstep_records *records, hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_run(hstep_records *records, const hstep_run_record *run, hstep_error *error);
+
+/** @param seconds  What the attempt took; tokens per second come from it. */
+HSTEP_API hstep_status hstep_records_write_update(hstep_records *records, const hstep_update *update, double seconds,
+                                                  hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_evaluation(hstep_records *records, const hstep_evaluation_record *evaluation,
+                                                      hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_sample(hstep_records *records, const hstep_sample_record *sample,
+                                                  hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_warning(hstep_records *records, const hstep_warning_record *warning,
+                                                   hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_end(hstep_records *records, const hstep_end_record *end, hstep_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
