@@ -8,8 +8,8 @@
  *  3. hstep_records_close, whose status counts too.
  *
  * Every line is written whole and at once, nothing is held back. When a line cannot be written the file is cut back to
- * the last whole line where it is a regular file, the call returns HSTEP_ERROR_OUTPUT_FILE naming the path and the
- * system's reason, and every later write returns the same.
+ * the last whole line (unless it is standard output or no regular file), the call returns HSTEP_ERROR_OUTPUT_FILE
+ * naming the path and the system's reason, and every later write returns the same.
  *
  * Numbers keep 17 significant digits. A nonfinite one is null, with a field `<name>_nonfinite` beside it ("inf", "-inf"
  * or "nan"). Integers go up to 2^63 - 1; a larger one is HSTEP_ERROR_ARGUMENT and writes nothing. Texts need not be

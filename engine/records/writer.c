@@ -1,0 +1,106 @@
+#include "engine/records/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/error.h"
+
+/* No buffer stands between a record and the system, so that a line is either in the file or reported. */
+struct hstep_records {
+    int descriptor;
+    bool owned;     /* not standard output */
+    bool regular;   /* owned and can be cut back */
+    off_t whole;    /* bytes of whole lines, where regular */
+    int failure;    /* errno of the first write that failed */
+    char path[256]; /* for messages */
+};
+
+hstep_status hstep_records_open(const char *path, hstep_records **records, hstep_error *error) {
+    HS_RETURN_IF(path == NULL || records == NULL, error, HSTEP_ERROR_ARGUMENT, "records: path or result is NULL");
+    hstep_records *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return hs_fail_memory(error, "the records");
+    const bool standard = strcmp(path, "-") == 0;
+    strncpy(made->path, standard ? "standard output" : path, sizeof made->path - 1);
+    made->descriptor = STDOUT_FILENO;
+    made->owned = !standard;
+    if (made->owned) {
+        do
+            made->descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        while (made->descriptor < 0 && errno == EINTR);
+        if (made->descriptor < 0) {
+            const int reason = errno;
+            free(made);
+            return hs_fail(error, HSTEP_ERROR_OUTPUT_FILE,
+                           "cannot open the record file '%.200s': %s; name a file in a folder that exists and may be "
+                           "written",
+                           path, strerror(reason));
+        }
+        struct stat file;
+        made->regular = fstat(made->descriptor, &file) == 0 && S_ISREG(file.st_mode);
+    }
+    *records = made;
+    return HSTEP_OK;
+}
+
+static hstep_status write_failure(const hstep_records *records, hstep_error *error) {
+    return hs_fail(error, HSTEP_ERROR_OUTPUT_FILE,
+                   "cannot write records to '%s': %s; what was written before is kept, make room or choose another "
+                   "file",
+                   records->path, strerror(records->failure));
+}
+
+hstep_status hstep_records_close(hstep_records *records, hstep_error *error) {
+    if (records == NULL)
+        return HSTEP_OK;
+    /* Linux closes the descriptor even when close is interrupted, so EINTR is no failure and no reason to repeat. */
+    if (records->owned && close(records->descriptor) != 0 && errno != EINTR && records->failure == 0)
+        records->failure = errno;
+    const hstep_status status = records->failure == 0 ? HSTEP_OK : write_failure(records, error);
+    free(records);
+    return status;
+}
+
+/* Returns 0 or errno. */
+static int write_all(int descriptor, const char *bytes, size_t size) {
+    while (size > 0) {
+        const ssize_t written = write(descriptor, bytes, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written < 0 ? errno : EIO;
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return 0;
+}
+
+static hstep_status write_line(hstep_records *records, const char *line, size_t size, hstep_error *error) {
+    if (records->failure == 0)
+        records->failure = write_all(records->descriptor, line, size);
+    if (records->failure == 0) {
+        records->whole += (off_t)size;
+        return HSTEP_OK;
+    }
+    /* Where cutting back fails too, the reader meets half a line at the end; there is nothing better to do. */
+    if (records->regular && ftruncate(records->descriptor, records->whole) == 0)
+        (void)lseek(records->descriptor, records->whole, SEEK_SET);
+    return write_failure(records, error);
+}
+
+hstep_status hs_records_append(hstep_records *records, hs_record *record, hstep_error *error) {
+    size_t size = 0;
+    char *line = hs_record_line(record, &size);
+    hstep_status status;
+    if (line == NULL)
+        status = hs_fail(error, record->status, "record to '%s' refused: %s", records->path, record->reason);
+    else
+        status = write_line(records, line, size, error);
+    free(line);
+    hs_record_end(record);
+    return status;
+}
