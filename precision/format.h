@@ -1,4 +1,5 @@
-/* Conversion between f64, f32 and the half formats. hstep_encode and hstep_decode (halfstep/number.h) are made of it. */
+/* Conversion between f64, f32 and the half formats. hstep_encode and hstep_decode (halfstep/number.h) are made of it.
+ */
 #ifndef HS_PRECISION_FORMAT_H
 #define HS_PRECISION_FORMAT_H
 

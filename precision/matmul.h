@@ -13,8 +13,8 @@ typedef struct hs_matrix {
 } hs_matrix;
 
 /*
- * y[i * y_stride + j] for i < m, j < n, with a(i, k) and b(k, j). Where sums is not NULL, sums[i * n + j] gets the chain
- * before the last rounding: an f32 in the mixed precisions, an f64 in f64.
+ * y[i * y_stride + j] for i < m, j < n, with a(i, k) and b(k, j). Where sums is not NULL, sums[i * n + j] gets the
+ * chain before the last rounding: an f32 in the mixed precisions, an f64 in f64.
  */
 void hs_policy_matmul(hstep_precision precision, size_t m, size_t n, size_t k, hs_matrix a, hs_matrix b, double *y,
                       size_t y_stride, double *sums);
