@@ -2,7 +2,7 @@
  * @file halfstep.h
  * halfstep: mixed-precision training with updates as transactions. This header includes all the others, from the
  * simple to the advanced: number.h (conversion, products), model.h and trainer.h (a decoder and its updates),
- * graph.h (models of one's own).
+ * data.h (text as tokens), graph.h (models of one's own).
  *
  * The library never prints, exits or aborts. Functions return hstep_status and describe failures in an hstep_error
  * that the caller owns.
@@ -11,6 +11,7 @@
 #define HALFSTEP_HALFSTEP_H
 
 #include <halfstep/context.h>
+#include <halfstep/data.h>
 #include <halfstep/graph.h>
 #include <halfstep/model.h>
 #include <halfstep/number.h>
