@@ -74,6 +74,7 @@ static void put_data(hs_record *record, const hstep_data_source *sources, size_t
         hs_put_integer(record, source, "training_tokens", sources[i].training_tokens);
         hs_put_integer(record, source, "evaluation_tokens", sources[i].evaluation_tokens);
         hs_put_checksum(record, source, "checksum", sources[i].checksum);
+        hs_put_number(record, source, "unigram_loss", sources[i].unigram_loss);
     }
 }
 

@@ -59,6 +59,7 @@ typedef struct hstep_data_source {
     uint64_t training_tokens;   /**< Those that updates may draw from. */
     uint64_t evaluation_tokens; /**< Those held out. */
     uint64_t checksum;          /**< XXH3 (64 bits) of the source's bytes. */
+    double unigram_loss;        /**< hstep_dataset_unigram_loss: what byte frequencies alone reach. */
 } hstep_data_source;
 
 /** The first line of a run. */
