@@ -97,7 +97,10 @@ HSTEP_API hstep_status hstep_model_read_parameter(hstep_model *model, size_t ind
 HSTEP_API hstep_status hstep_model_write_parameter(hstep_model *model, size_t index, const double *values,
                                                    hstep_error *error);
 
-/** Draws every parameter from SplitMix64(seed), tensors in order, row-major; vectors become 1 and draw nothing. */
+/**
+ * Draws every parameter from SplitMix64(seed), tensors in order, row-major. Gains of normalisations become 1 and other
+ * vectors 0; neither draws a number.
+ */
 HSTEP_API hstep_status hstep_model_initialize(hstep_model *model, hstep_initialization scheme, uint64_t seed,
                                               hstep_error *error);
 

@@ -1,0 +1,81 @@
+/* The one file of the engine that names the backends. */
+#include "engine/context.h"
+
+#include <stdlib.h>
+
+#include "cpu/cpu.h"
+#include "engine/error.h"
+
+hstep_context_options hstep_context_defaults(void) {
+    return (hstep_context_options){.backend = HSTEP_BACKEND_AUTO, .threads = 0};
+}
+
+hstep_status hs_context_adopt(hs_backend *backend, hs_backend *reference, hstep_context **context, hstep_error *error) {
+    hstep_context *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return hs_fail_memory(error, "a context");
+    made->backend = backend;
+    made->reference = reference;
+    *context = made;
+    return HSTEP_OK;
+}
+
+static hstep_status create_backend(const hstep_context_options *options, hs_backend **backend, hstep_error *error) {
+    switch (options->backend) {
+    case HSTEP_BACKEND_AUTO:
+    case HSTEP_BACKEND_CPU:
+        return hs_cpu_create(options->threads, backend, error);
+    case HSTEP_BACKEND_CPU_REFERENCE:
+        return hs_cpu_reference_create(backend, error);
+    case HSTEP_BACKEND_VULKAN:
+        return hs_fail(error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
+                       "backend vulkan is not built into this version; choose cpu, cpu-reference or auto");
+    }
+    return hs_fail(error, HSTEP_ERROR_ARGUMENT, "unknown backend %d; choose one of hstep_backend",
+                   (int)options->backend);
+}
+
+hstep_status hstep_context_create(const hstep_context_options *options, hstep_context **context, hstep_error *error) {
+    HS_RETURN_IF(context == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_context_create: no place for the context");
+    const hstep_context_options defaults = hstep_context_defaults();
+    hs_backend *backend = NULL;
+    HS_FORWARD(create_backend(options != NULL ? options : &defaults, &backend, error));
+    const hstep_status status = hs_context_adopt(backend, NULL, context, error);
+    if (status != HSTEP_OK)
+        backend->api->destroy(backend);
+    return status;
+}
+
+void hstep_context_destroy(hstep_context *context) {
+    if (context == NULL)
+        return;
+    if (context->reference != NULL && context->reference != context->backend)
+        context->reference->api->destroy(context->reference);
+    context->backend->api->destroy(context->backend);
+    free(context);
+}
+
+hstep_status hs_context_reference(hstep_context *context, hs_backend **reference, hstep_error *error) {
+    if (context->reference == NULL) {
+        if (context->backend->api->locate != NULL)
+            context->reference = context->backend;
+        else
+            HS_FORWARD(hs_cpu_reference_create(&context->reference, error));
+    }
+    *reference = context->reference;
+    return HSTEP_OK;
+}
+
+const char *hstep_context_backend_name(const hstep_context *context) { return context->backend->api->name; }
+
+const char *hstep_context_device_name(const hstep_context *context) {
+    return context->backend->api->device(context->backend);
+}
+
+unsigned hstep_context_threads(const hstep_context *context) {
+    return context->backend->api->threads(context->backend);
+}
+
+size_t hstep_context_levers(const hstep_context *context, const hstep_lever **levers) {
+    return context->backend->api->levers(context->backend, levers);
+}

@@ -1,0 +1,107 @@
+/*
+ * The graph: values (tensors with symbolic shapes) and nodes (operations with their recorded precision), in the order
+ * in which they were declared. Gradients are nodes of the same graph, written by hs_graph_differentiate.
+ */
+#ifndef HS_ENGINE_GRAPH_GRAPH_H
+#define HS_ENGINE_GRAPH_GRAPH_H
+
+#include <halfstep/graph.h>
+
+#include "engine/backend.h"
+
+typedef enum hs_role {
+    HS_ROLE_INPUT,         /* a batch brings it */
+    HS_ROLE_PARAMETER,     /* the model keeps it */
+    HS_ROLE_POSITIONS,     /* i32 [ROWS], row mod length */
+    HS_ROLE_ROTARY_COSINE, /* [LENGTH, head_width / 2], made on the host */
+    HS_ROLE_ROTARY_SINE,
+    HS_ROLE_SEED,    /* [1], the adjoint that backward starts from */
+    HS_ROLE_COMPUTED /* a node's output */
+} hs_role;
+
+typedef struct hs_value_info {
+    char *name; /* of an adjoint: the name of the value whose adjoint it is */
+    hs_role role;
+    hstep_dtype dtype;
+    uint32_t rank;
+    int64_t dims[HS_MAX_RANK];
+    bool needs_gradient; /* a parameter is behind it */
+    hstep_value adjoint; /* its own adjoint, once differentiated; 0 for none */
+    /* i32 inputs: entries must be in [index_minimum, index_limit); limit 0 where nothing constrains them. */
+    int64_t index_minimum, index_limit;
+    /* Rotary tables. */
+    double rotary_base;
+    size_t head_width;
+    double init_divisor; /* parameters: what a normal initialisation is divided by; 0 for 1 */
+} hs_value_info;
+
+typedef enum hs_phase { HS_PHASE_FORWARD, HS_PHASE_BACKWARD } hs_phase;
+
+typedef struct hs_node {
+    hs_operation operation;
+    hs_phase phase;
+    char *name; /* of an adjoint's node: the forward operation's name */
+    hstep_precision precision;
+    hs_attributes attributes; /* `sequences` is filled by the plan */
+    uint32_t input_count, output_count;
+    hstep_value inputs[HS_MAX_INPUTS];
+    hstep_value outputs[HS_MAX_OUTPUTS];
+} hs_node;
+
+struct hstep_graph {
+    hs_value_info *values; /* value v stands at values[v - 1] */
+    size_t value_count, value_room;
+    hs_node *nodes;
+    size_t node_count, node_room;
+    size_t forward_count; /* nodes before the first backward one, once differentiated */
+    hstep_value positions, seed, loss, output;
+};
+
+static inline hs_value_info *hs_graph_value(const hstep_graph *graph, hstep_value value) {
+    return &graph->values[value - 1];
+}
+
+/* The number behind a dimension for a batch of that shape. */
+static inline size_t hs_resolve_dim(int64_t dim, size_t sequences, size_t length) {
+    switch (dim) {
+    case HSTEP_ROWS:
+        return sequences * length;
+    case HSTEP_SEQUENCES:
+        return sequences;
+    case HSTEP_LENGTH:
+        return length;
+    default:
+        return (size_t)dim;
+    }
+}
+
+/* How many values and nodes there are: what hs_graph_rewind goes back to when a later step fails. */
+typedef struct hs_graph_mark {
+    size_t values, nodes;
+} hs_graph_mark;
+
+hs_graph_mark hs_graph_mark_here(const hstep_graph *graph);
+void hs_graph_rewind(hstep_graph *graph, hs_graph_mark mark);
+
+/* Appends a value; the name is copied. */
+hstep_status hs_graph_add_value(hstep_graph *graph, const char *name, const hs_value_info *info, hstep_value *value,
+                                hstep_error *error);
+
+/* Appends a copy of *node under that name. On failure the graph is as it was. */
+hstep_status hs_graph_add_node(hstep_graph *graph, const char *name, const hs_node *node, hstep_error *error);
+
+/* An f64 value that a node computes, with the shape of `like`. */
+hs_value_info hs_value_like(const hs_value_info *like);
+
+/* Finds a value of that role (and, for rotary tables, base and width) or appends it. */
+hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rotary_base, size_t head_width,
+                                   hstep_value *value, hstep_error *error);
+
+/* Writes the adjoint nodes for the loss; on failure the graph is as it was. */
+hstep_status hs_graph_differentiate(hstep_graph *graph, hstep_value loss, hstep_error *error);
+
+/* Parameters in order: their number, and value number `index` among them. */
+size_t hs_graph_parameter_count(const hstep_graph *graph);
+hstep_value hs_graph_parameter_value(const hstep_graph *graph, size_t index);
+
+#endif

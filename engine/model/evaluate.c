@@ -1,0 +1,94 @@
+/* What a model computes without learning. */
+#include <math.h>
+
+#include "engine/error.h"
+#include "engine/model/model.h"
+
+/* The input that holds a cross-entropy loss's targets, or 0 for another loss. */
+static hstep_value find_targets(const hstep_graph *graph) {
+    for (size_t n = 0; n < graph->forward_count; n++) {
+        const hs_node *node = &graph->nodes[n];
+        if (node->outputs[0] == graph->loss && node->operation == HS_OP_CROSS_ENTROPY)
+            return node->inputs[1];
+    }
+    return 0;
+}
+
+static double count_targets(const hstep_graph *graph, hstep_value targets, const hstep_batch *batch) {
+    const hs_value_info *info = hs_graph_value(graph, targets);
+    const int32_t *data = hs_batch_data(batch, info->name);
+    size_t count = hs_resolve_dim(info->dims[0], batch->sequences, batch->length);
+    double valid = 0;
+    while (count-- > 0)
+        valid += data[count] >= 0;
+    return valid;
+}
+
+hstep_status hs_model_batch_weight(const hstep_model *model, const hstep_batch *batch, double *weight,
+                                   hstep_error *error) {
+    HS_RETURN_IF(!isfinite(batch->weight) || batch->weight < 0, error, HSTEP_ERROR_ARGUMENT,
+                 "a batch's weight must be finite and at least 0");
+    const hstep_value targets = find_targets(model->graph);
+    if (batch->weight > 0)
+        *weight = batch->weight;
+    else
+        *weight = targets != 0 ? count_targets(model->graph, targets, batch) : 1;
+    return HSTEP_OK;
+}
+
+/* Feeds a batch, runs the forward pass and reads one value. */
+static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
+                            double *result, double *weight, hstep_error *error) {
+    const hs_plan_request request = {.backend = model->context->backend,
+                                     .graph = model->graph,
+                                     .mode = mode,
+                                     .sequences = batch->sequences,
+                                     .length = batch->length,
+                                     .parameters = model->parameters};
+    hs_plan *plan = NULL;
+    HS_FORWARD(hs_plan_cache_get(&model->plans, &request, &plan, error));
+    HS_FORWARD(hs_plan_check_batch(plan, batch, error));
+    if (weight != NULL)
+        HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));
+    HS_FORWARD(hs_plan_feed(plan, batch, error));
+    HS_FORWARD(hs_plan_forward(plan, error));
+    size_t flagged = 0;
+    HS_FORWARD(hs_plan_finish(plan, &flagged, error));
+    if (flagged < plan->calls) {
+        const char *name = hs_plan_call_node(plan, flagged)->name;
+        return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, name,
+                                 "the forward value of \"%s\" is not finite; lower the learning rate, or compute in a "
+                                 "wider precision",
+                                 name);
+    }
+    return hs_plan_read(plan, value, result, error);
+}
+
+hstep_status hstep_model_loss(hstep_model *model, const hstep_batch *batch, double *sum, double *weight,
+                              hstep_error *error) {
+    HS_RETURN_IF(model == NULL || batch == NULL || sum == NULL || weight == NULL, error, HSTEP_ERROR_ARGUMENT,
+                 "hstep_model_loss needs a model, a batch and two places");
+    double total = 0, divisor = 0;
+    HS_FORWARD(compute(model, batch, HS_MODE_LOSS, model->graph->loss, &total, &divisor, error));
+    *sum = total;
+    *weight = divisor;
+    return HSTEP_OK;
+}
+
+hstep_status hstep_model_output(hstep_model *model, const hstep_batch *batch, double *output, hstep_error *error) {
+    HS_RETURN_IF(model == NULL || batch == NULL || output == NULL, error, HSTEP_ERROR_ARGUMENT,
+                 "hstep_model_output needs a model, a batch and a place for the output");
+    HS_RETURN_IF(model->graph->output == 0, error, HSTEP_ERROR_ARGUMENT,
+                 "the graph has no output; call hstep_graph_set_output before the model is made");
+    return compute(model, batch, HS_MODE_OUTPUT, model->graph->output, output, NULL, error);
+}
+
+size_t hstep_model_output_size(const hstep_model *model, size_t sequences, size_t length) {
+    if (model->graph->output == 0)
+        return 0;
+    const hs_value_info *info = hs_graph_value(model->graph, model->graph->output);
+    size_t count = 1;
+    for (uint32_t i = 0; i < info->rank; i++)
+        count *= hs_resolve_dim(info->dims[i], sequences, length);
+    return count;
+}

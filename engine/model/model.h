@@ -1,0 +1,41 @@
+/* The inside of a model. */
+#ifndef HS_ENGINE_MODEL_MODEL_H
+#define HS_ENGINE_MODEL_MODEL_H
+
+#include <halfstep/model.h>
+
+#include "engine/context.h"
+#include "engine/graph/graph.h"
+#include "engine/plan/cache.h"
+
+struct hstep_model {
+    hstep_context *context;
+    hstep_graph *graph;
+    size_t parameter_count;
+    hstep_value *parameter_values; /* in the graph */
+    hs_buffer **parameters;        /* f64 masters */
+    uint64_t *revisions;
+    uint64_t revision; /* rises with any of them */
+    hs_plan_cache plans;
+    bool has_trainer;
+};
+
+/* Number of elements of parameter `index`. */
+size_t hs_model_elements(const hstep_model *model, size_t index);
+
+/* Notes that parameter `index` has new values. */
+void hs_model_touch(hstep_model *model, size_t index);
+
+/*
+ * What the loss of a batch is divided by: the number of targets for cross-entropy, else the batch's own weight or 1.
+ * The batch must have been checked.
+ */
+hstep_status hs_model_batch_weight(const hstep_model *model, const hstep_batch *batch, double *weight,
+                                   hstep_error *error);
+
+/* Buffers on a backend, one for each parameter, zero-filled; a list of NULLs is destroyed as well as a full one. */
+hstep_status hs_parameter_buffers_create(const hstep_model *model, hs_backend *backend, hs_buffer ***buffers,
+                                         hstep_error *error);
+void hs_parameter_buffers_destroy(const hstep_model *model, hs_backend *backend, hs_buffer **buffers);
+
+#endif

@@ -1,0 +1,35 @@
+#include "engine/plan/cache.h"
+
+#include "engine/error.h"
+
+static bool serves(const hs_plan *plan, const hs_plan_request *request) {
+    return plan != NULL && plan->request.mode == request->mode && plan->request.sequences == request->sequences &&
+           plan->request.length == request->length;
+}
+
+hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *request, hs_plan **plan,
+                               hstep_error *error) {
+    size_t oldest = 0, found = HS_CACHED_PLANS;
+    for (size_t i = 0; i < HS_CACHED_PLANS; i++) {
+        if (serves(cache->plans[i], request))
+            found = i;
+        if (cache->used[i] < cache->used[oldest])
+            oldest = i;
+    }
+    if (found == HS_CACHED_PLANS) {
+        hs_plan *made = NULL;
+        HS_FORWARD(hs_plan_create(request, &made, error));
+        hs_plan_destroy(cache->plans[oldest]);
+        cache->plans[oldest] = made;
+        found = oldest;
+    }
+    cache->used[found] = ++cache->clock;
+    *plan = cache->plans[found];
+    return HSTEP_OK;
+}
+
+void hs_plan_cache_clear(hs_plan_cache *cache) {
+    for (size_t i = 0; i < HS_CACHED_PLANS; i++)
+        hs_plan_destroy(cache->plans[i]);
+    *cache = (hs_plan_cache){0};
+}

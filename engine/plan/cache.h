@@ -1,0 +1,21 @@
+/* The plans of one owner, kept by batch shape and purpose; the longest unused makes room. */
+#ifndef HS_ENGINE_PLAN_CACHE_H
+#define HS_ENGINE_PLAN_CACHE_H
+
+#include "engine/plan/plan.h"
+
+enum { HS_CACHED_PLANS = 8 };
+
+typedef struct hs_plan_cache {
+    hs_plan *plans[HS_CACHED_PLANS];
+    uint64_t used[HS_CACHED_PLANS];
+    uint64_t clock;
+} hs_plan_cache;
+
+/* Finds the plan of that mode and shape, or makes it. It stays the cache's, and valid until the next call. */
+hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *request, hs_plan **plan,
+                               hstep_error *error);
+
+void hs_plan_cache_clear(hs_plan_cache *cache);
+
+#endif

@@ -1,0 +1,218 @@
+#include "engine/plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/error.h"
+
+size_t hs_view_elements(const hs_view *view) {
+    size_t count = 1;
+    for (uint32_t i = 0; i < view->rank; i++)
+        count *= view->dims[i];
+    return count;
+}
+
+size_t hs_view_bytes(const hs_view *view) {
+    return hs_view_elements(view) * (view->dtype == HSTEP_DTYPE_F64 ? sizeof(double) : sizeof(int32_t));
+}
+
+/* ---- Which nodes are needed ---- */
+
+static void mark_wanted(const hs_plan *plan, bool *wanted) {
+    const hstep_graph *graph = plan->request.graph;
+    if (plan->request.mode == HS_MODE_OUTPUT) {
+        wanted[graph->output - 1] = true;
+        return;
+    }
+    wanted[graph->loss - 1] = true;
+    for (size_t i = 0; i < graph->value_count && plan->request.mode == HS_MODE_TRAIN; i++) {
+        if (graph->values[i].role == HS_ROLE_PARAMETER && graph->values[i].adjoint != 0)
+            wanted[graph->values[i].adjoint - 1] = true;
+    }
+}
+
+/* Fills plan->needed; a value that no needed node touches keeps wanted[] false. */
+static void select_nodes(hs_plan *plan, bool *wanted) {
+    const hstep_graph *graph = plan->request.graph;
+    mark_wanted(plan, wanted);
+    for (size_t n = graph->node_count; n-- > 0;) {
+        const hs_node *node = &graph->nodes[n];
+        for (uint32_t i = 0; i < node->output_count; i++)
+            plan->needed[n] |= wanted[node->outputs[i] - 1];
+        if (!plan->needed[n])
+            continue;
+        for (uint32_t i = 0; i < node->input_count; i++)
+            wanted[node->inputs[i] - 1] = true;
+        for (uint32_t i = 0; i < node->output_count; i++)
+            wanted[node->outputs[i] - 1] = true;
+    }
+}
+
+/* ---- Shapes ---- */
+
+static hstep_status resolve_shape(const hs_plan *plan, const hs_value_info *info, hs_view *view, hstep_error *error) {
+    *view = (hs_view){.dtype = info->dtype, .rank = info->rank};
+    size_t elements = 1;
+    for (uint32_t i = info->rank; i-- > 0;) {
+        const size_t dim = hs_resolve_dim(info->dims[i], plan->request.sequences, plan->request.length);
+        view->dims[i] = dim;
+        view->strides[i] = elements;
+        HS_RETURN_IF(__builtin_mul_overflow(elements, dim, &elements) || elements > SIZE_MAX / 64, error,
+                     HSTEP_ERROR_SHAPE, "\"%s\" has more elements than memory can hold; use a smaller batch",
+                     info->name);
+    }
+    return HSTEP_OK;
+}
+
+static hstep_status resolve_shapes(hs_plan *plan, const bool *wanted, hstep_error *error) {
+    const hstep_graph *graph = plan->request.graph;
+    size_t rows = 0;
+    HS_RETURN_IF(__builtin_mul_overflow(plan->request.sequences, plan->request.length, &rows) || rows > INT32_MAX,
+                 error, HSTEP_ERROR_SHAPE, "a batch of %zu sequences of %zu positions is too large",
+                 plan->request.sequences, plan->request.length);
+    for (size_t v = 0; v < graph->value_count; v++) {
+        if (wanted[v])
+            HS_FORWARD(resolve_shape(plan, &graph->values[v], &plan->views[v], error));
+    }
+    return HSTEP_OK;
+}
+
+/* ---- Calls ---- */
+
+static void bind_parameters(hs_plan *plan) {
+    size_t index = 0;
+    for (size_t v = 0; v < plan->request.graph->value_count; v++) {
+        if (plan->request.graph->values[v].role == HS_ROLE_PARAMETER)
+            plan->views[v].buffer = plan->request.parameters[index++];
+    }
+}
+
+static hs_call make_call(const hs_plan *plan, const hs_node *node) {
+    hs_call call = {.operation = node->operation,
+                    .precision = node->precision,
+                    .attributes = node->attributes,
+                    .input_count = node->input_count,
+                    .output_count = node->output_count};
+    call.attributes.sequences = plan->request.sequences;
+    for (uint32_t i = 0; i < node->input_count; i++)
+        call.inputs[i] = plan->views[node->inputs[i] - 1];
+    for (uint32_t i = 0; i < node->output_count; i++)
+        call.outputs[i] = plan->views[node->outputs[i] - 1];
+    return call;
+}
+
+static hstep_status make_program(hs_plan *plan, hstep_error *error) {
+    const hstep_graph *graph = plan->request.graph;
+    hs_backend *backend = plan->request.backend;
+    hs_call *calls = calloc(graph->node_count + 1, sizeof *calls);
+    if (calls == NULL)
+        return hs_fail_memory(error, "a plan");
+    hstep_status status = HSTEP_OK;
+    for (size_t n = 0; n < graph->node_count && status == HSTEP_OK; n++) {
+        const hs_node *node = &graph->nodes[n];
+        if (!plan->needed[n])
+            continue;
+        if (!backend->api->supports(backend, node->operation, node->precision))
+            status = hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, node->name,
+                                       "backend %s has no %s, which \"%s\" needs; choose another backend",
+                                       backend->api->name, hs_operation_name(node->operation), node->name);
+        plan->call_nodes[plan->calls] = n;
+        plan->forward_calls += node->phase == HS_PHASE_FORWARD;
+        calls[plan->calls++] = make_call(plan, node);
+    }
+    if (status == HSTEP_OK)
+        status = backend->api->program_create(backend, calls, plan->calls, &plan->program, error);
+    free(calls);
+    return status;
+}
+
+static hstep_status build(hs_plan *plan, bool *wanted, hstep_error *error) {
+    select_nodes(plan, wanted);
+    HS_FORWARD(resolve_shapes(plan, wanted, error));
+    bind_parameters(plan);
+    HS_FORWARD(hs_plan_make_tables(plan, error));
+    HS_FORWARD(hs_plan_place(plan, error));
+    return make_program(plan, error);
+}
+
+hstep_status hs_plan_create(const hs_plan_request *request, hs_plan **plan, hstep_error *error) {
+    const hstep_graph *graph = request->graph;
+    hs_plan *made = calloc(1, sizeof *made);
+    bool *wanted = calloc(graph->value_count + 1, sizeof *wanted);
+    hstep_status status = HSTEP_OK;
+    if (made != NULL) {
+        made->request = *request;
+        made->needed = calloc(graph->node_count + 1, sizeof *made->needed);
+        made->views = calloc(graph->value_count + 1, sizeof *made->views);
+        made->owned = calloc(graph->value_count + 1, sizeof(hs_buffer *));
+        made->call_nodes = calloc(graph->node_count + 1, sizeof *made->call_nodes);
+        made->flags = calloc(graph->node_count + 1, sizeof *made->flags);
+    }
+    if (made == NULL || wanted == NULL || made->needed == NULL || made->views == NULL || made->owned == NULL ||
+        made->call_nodes == NULL || made->flags == NULL)
+        status = hs_fail_memory(error, "a plan");
+    else
+        status = build(made, wanted, error);
+    free(wanted);
+    if (status != HSTEP_OK) {
+        hs_plan_destroy(made);
+        return status;
+    }
+    *plan = made;
+    return HSTEP_OK;
+}
+
+void hs_plan_destroy(hs_plan *plan) {
+    if (plan == NULL)
+        return;
+    hs_backend *backend = plan->request.backend;
+    if (plan->program != NULL)
+        backend->api->program_destroy(backend, plan->program);
+    if (plan->arena != NULL)
+        backend->api->buffer_destroy(backend, plan->arena);
+    for (size_t v = 0; v < plan->request.graph->value_count && plan->owned != NULL; v++) {
+        if (plan->owned[v] != NULL)
+            backend->api->buffer_destroy(backend, plan->owned[v]);
+    }
+    free(plan->needed);
+    free(plan->views);
+    free(plan->owned);
+    free(plan->call_nodes);
+    free(plan->flags);
+    free(plan);
+}
+
+/* ---- Running ---- */
+
+hstep_status hs_plan_write_seed(hs_plan *plan, double seed, hstep_error *error) {
+    const hs_view *view = &plan->views[plan->request.graph->seed - 1];
+    if (view->buffer == NULL) /* nothing depends on a parameter */
+        return HSTEP_OK;
+    return plan->request.backend->api->write(plan->request.backend, view->buffer, view->offset, &seed, sizeof seed,
+                                             error);
+}
+
+hstep_status hs_plan_forward(hs_plan *plan, hstep_error *error) {
+    return plan->request.backend->api->program_run(plan->request.backend, plan->program, 0, plan->forward_calls, error);
+}
+
+hstep_status hs_plan_backward(hs_plan *plan, hstep_error *error) {
+    return plan->request.backend->api->program_run(plan->request.backend, plan->program, plan->forward_calls,
+                                                   plan->calls - plan->forward_calls, error);
+}
+
+hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *error) {
+    HS_FORWARD(
+        plan->request.backend->api->program_finish(plan->request.backend, plan->program, plan->flags, error));
+    size_t first = 0;
+    while (first < plan->calls && plan->flags[first] == 0)
+        first++;
+    *first_flagged = first;
+    return HSTEP_OK;
+}
+
+hstep_status hs_plan_read(hs_plan *plan, hstep_value value, void *data, hstep_error *error) {
+    const hs_view *view = &plan->views[value - 1];
+    return plan->request.backend->api->read(plan->request.backend, view->buffer, view->offset, data,
+                                            hs_view_bytes(view), error);
+}

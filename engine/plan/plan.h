@@ -1,0 +1,76 @@
+/*
+ * A plan turns a graph into calls for one backend, one batch shape and one purpose: which nodes are needed, the numbers
+ * behind symbolic dimensions, a place in memory for every value, and the program.
+ */
+#ifndef HS_ENGINE_PLAN_PLAN_H
+#define HS_ENGINE_PLAN_PLAN_H
+
+#include "engine/graph/graph.h"
+#include <halfstep/model.h>
+
+typedef enum hs_mode {
+    HS_MODE_OUTPUT, /* the graph's output */
+    HS_MODE_LOSS,   /* the loss */
+    HS_MODE_TRAIN   /* the loss, then every gradient */
+} hs_mode;
+
+typedef struct hs_plan_request {
+    hs_backend *backend;
+    const hstep_graph *graph;
+    hs_mode mode;
+    size_t sequences, length;
+    hs_buffer *const *parameters; /* by parameter index */
+    hs_buffer *const *gradients;  /* alike, for HS_MODE_TRAIN: where the gradients go */
+} hs_plan_request;
+
+typedef struct hs_plan {
+    hs_plan_request request;
+    bool *needed;         /* by node */
+    hs_view *views;       /* by value - 1; buffer NULL where the plan does not need the value */
+    hs_buffer **owned;    /* by value - 1: inputs, tables, the seed */
+    hs_buffer *arena;     /* all computed values that nobody keeps */
+    size_t arena_bytes;
+    hs_program *program;  /* forward calls, then backward calls */
+    size_t forward_calls, calls;
+    size_t *call_nodes;   /* the node behind each call */
+    uint32_t *flags;      /* of the last finish, by call */
+} hs_plan;
+
+hstep_status hs_plan_create(const hs_plan_request *request, hs_plan **plan, hstep_error *error);
+void hs_plan_destroy(hs_plan *plan);
+
+/* What a batch brings for the input of that name, or NULL. */
+const void *hs_batch_data(const hstep_batch *batch, const char *input);
+
+/* Checks everything that a batch brings against the graph: presence, sizes, tokens. Reads only. */
+hstep_status hs_plan_check_batch(const hs_plan *plan, const hstep_batch *batch, hstep_error *error);
+
+/* Uploads a batch that was checked. */
+hstep_status hs_plan_feed(hs_plan *plan, const hstep_batch *batch, hstep_error *error);
+
+hstep_status hs_plan_write_seed(hs_plan *plan, double seed, hstep_error *error);
+hstep_status hs_plan_forward(hs_plan *plan, hstep_error *error);
+hstep_status hs_plan_backward(hs_plan *plan, hstep_error *error);
+
+/* Waits; *first_flagged becomes the first call that stored a nonfinite value, or plan->calls. */
+hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *error);
+
+/* Copies a value out; data has room for its elements. */
+hstep_status hs_plan_read(hs_plan *plan, hstep_value value, void *data, hstep_error *error);
+
+static inline const hs_node *hs_plan_call_node(const hs_plan *plan, size_t call) {
+    return &plan->request.graph->nodes[plan->call_nodes[call]];
+}
+
+/* ---- For the files of this folder ---- */
+
+/* engine/plan/storage.c: gives every computed value that is needed its buffer and offset, and makes the arena. */
+hstep_status hs_plan_place(hs_plan *plan, hstep_error *error);
+
+/* engine/plan/tables.c: makes and fills the buffers of inputs, positions, rotary tables and the seed. */
+hstep_status hs_plan_make_tables(hs_plan *plan, hstep_error *error);
+
+size_t hs_view_elements(const hs_view *view);
+size_t hs_view_bytes(const hs_view *view);
+
+#endif
