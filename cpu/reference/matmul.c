@@ -1,0 +1,20 @@
+/* The policy's product is the reference's product (policy, section 2). */
+#include "precision/matmul.h"
+
+#include "cpu/reference/reference.h"
+
+static hs_matrix operand(const hs_call *call, unsigned i, hstep_transpose form) {
+    const size_t pitch = hs_reference_pitch(&call->inputs[i]);
+    if (form == HSTEP_TRANSPOSE)
+        return (hs_matrix){hs_in(call, i), 1, pitch};
+    return (hs_matrix){hs_in(call, i), pitch, 1};
+}
+
+void hs_reference_matmul(const hs_call *call, hs_kernel_run *run) {
+    (void)run;
+    const hs_attributes *attributes = &call->attributes;
+    const hs_view *y = &call->outputs[0];
+    const size_t k = call->inputs[0].dims[attributes->a_form == HSTEP_TRANSPOSE ? 0 : 1];
+    hs_policy_matmul(call->precision, y->dims[0], y->dims[1], k, operand(call, 0, attributes->a_form),
+                     operand(call, 1, attributes->b_form), hs_out(call, 0), hs_reference_pitch(y), NULL);
+}
