@@ -1,0 +1,175 @@
+/* Memory, programs, and what the processor backend refuses. */
+#define _GNU_SOURCE
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "support/calls.h"
+
+static hs_backend *backend;
+
+static void setup(void) {
+    hstep_error error = {0};
+    cr_assert_eq(hs_cpu_reference_create(&backend, &error), HSTEP_OK, "%s", error.message);
+}
+
+static void teardown(void) { backend->api->destroy(backend); }
+
+TestSuite(backend, .init = setup, .fini = teardown);
+
+Test(backend, names_itself_and_its_lever) {
+    cr_assert_str_eq(backend->api->name, "cpu-reference");
+    cr_assert_eq(backend->api->threads(backend), 1);
+    cr_assert_gt(strlen(backend->api->device(backend)), 0);
+    cr_assert_null(strchr(backend->api->device(backend), '\n'));
+    const hstep_lever *levers;
+    cr_assert_eq(backend->api->levers(backend, &levers), 1);
+    cr_assert_str_eq(levers[0].name, "cpu.reference");
+    cr_assert_eq(levers[0].state, HSTEP_LEVER_ACTIVE);
+    cr_assert_not_null(backend->api->locate);
+}
+
+Test(backend, serves_every_operation) {
+    for (int op = 0; op < HS_OP_COUNT; op++)
+        for (int precision = 0; precision <= HSTEP_PRECISION_BF16; precision++)
+            cr_assert(backend->api->supports(backend, (hs_operation)op, (hstep_precision)precision), "%s",
+                      hs_operation_name((hs_operation)op));
+    cr_assert_not(backend->api->supports(backend, HS_OP_COUNT, HSTEP_PRECISION_F64));
+}
+
+Test(backend, takes_the_threads_it_may_run_on) {
+    cpu_set_t set;
+    cr_assert_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    hs_backend *cpu;
+    cr_assert_eq(hs_cpu_create(0, &cpu, NULL), HSTEP_OK);
+    cr_assert_eq(cpu->api->threads(cpu), (unsigned)CPU_COUNT(&set));
+    cr_assert_str_eq(cpu->api->name, "cpu");
+    cr_assert_null(cpu->api->locate);
+    cpu->api->destroy(cpu);
+    cr_assert_eq(hs_cpu_create(3, &cpu, NULL), HSTEP_OK);
+    cr_assert_eq(cpu->api->threads(cpu), 3);
+    cpu->api->destroy(cpu);
+}
+
+Test(backend, buffers_keep_what_is_written) {
+    hs_buffer *buffer;
+    unsigned char bytes[100], back[100];
+    for (int i = 0; i < 100; i++)
+        bytes[i] = (unsigned char)(i + 1);
+    cr_assert_eq(backend->api->buffer_create(backend, 100, &buffer, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->read(backend, buffer, 0, back, 100, NULL), HSTEP_OK);
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(back[i], 0, "fresh memory is zero");
+    cr_assert_eq(backend->api->write(backend, buffer, 0, bytes, 100, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->clear(backend, buffer, 10, 5, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->write(backend, buffer, 98, bytes, 2, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->read(backend, buffer, 0, back, 100, NULL), HSTEP_OK);
+    memset(bytes + 10, 0, 5);
+    bytes[98] = 1;
+    bytes[99] = 2;
+    cr_assert_arr_eq(back, bytes, 100);
+    cr_assert_eq(backend->api->read(backend, buffer, 97, back, 3, NULL), HSTEP_OK);
+    cr_assert_arr_eq(back, bytes + 97, 3);
+    backend->api->buffer_destroy(backend, buffer);
+}
+
+Test(backend, buffers_refuse_what_lies_outside) {
+    hs_buffer *buffer;
+    unsigned char bytes[8] = {0};
+    hstep_error error = {0};
+    cr_assert_eq(backend->api->buffer_create(backend, 8, &buffer, NULL), HSTEP_OK);
+    const size_t bad[][2] = {{0, 9}, {8, 1}, {9, 0}, {1, 8}, {4, SIZE_MAX}, {SIZE_MAX, 4}, {SIZE_MAX, SIZE_MAX}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        cr_assert_eq(backend->api->write(backend, buffer, bad[i][0], bytes, bad[i][1], &error), HSTEP_ERROR_ARGUMENT);
+        cr_assert_eq(backend->api->read(backend, buffer, bad[i][0], bytes, bad[i][1], &error), HSTEP_ERROR_ARGUMENT);
+        cr_assert_eq(backend->api->clear(backend, buffer, bad[i][0], bad[i][1], &error), HSTEP_ERROR_ARGUMENT);
+    }
+    cr_assert_eq(error.status, HSTEP_ERROR_ARGUMENT);
+    cr_assert_eq(backend->api->write(backend, buffer, 8, NULL, 0, NULL), HSTEP_OK);
+    backend->api->buffer_destroy(backend, buffer);
+    cr_assert_eq(backend->api->buffer_create(backend, SIZE_MAX, &buffer, &error), HSTEP_ERROR_MEMORY);
+    cr_assert_eq(backend->api->buffer_create(backend, SIZE_MAX / 2, &buffer, &error), HSTEP_ERROR_MEMORY);
+}
+
+Test(backend, buffers_may_be_empty_and_are_aligned) {
+    hs_buffer *buffer;
+    for (size_t bytes = 0; bytes < 200; bytes += 33) {
+        cr_assert_eq(backend->api->buffer_create(backend, bytes, &buffer, NULL), HSTEP_OK);
+        unsigned char *const *data = (unsigned char *const *)(const void *)buffer;
+        cr_assert_not_null(*data);
+        cr_assert_eq((uintptr_t)*data % 64, 0);
+        backend->api->buffer_destroy(backend, buffer);
+    }
+    backend->api->buffer_destroy(backend, NULL);
+}
+
+static hs_view vector(hs_buffer *buffer, size_t first, size_t count) {
+    return (hs_view){buffer, first * sizeof(double), HSTEP_DTYPE_F64, 1, {count}, {1}};
+}
+
+/* y = x, y2 = y + y, y3 = y2 * y2: calls see what earlier calls wrote. */
+Test(backend, programs_run_in_order_and_in_parts) {
+    hs_buffer *buffer;
+    cr_assert_eq(backend->api->buffer_create(backend, 4 * sizeof(double), &buffer, NULL), HSTEP_OK);
+    hs_call calls[3] = {{.operation = HS_OP_SCALE, .attributes.factor = 3.0, .input_count = 1, .output_count = 1},
+                        {.operation = HS_OP_ADD, .input_count = 2, .output_count = 1},
+                        {.operation = HS_OP_MULTIPLY, .input_count = 2, .output_count = 1}};
+    for (size_t i = 0; i < 3; i++) {
+        calls[i].inputs[0] = calls[i].inputs[1] = vector(buffer, i, 1);
+        calls[i].outputs[0] = vector(buffer, i + 1, 1);
+    }
+    hs_program *program;
+    cr_assert_eq(backend->api->program_create(backend, calls, 3, &program, NULL), HSTEP_OK);
+    memset(calls, 0xff, sizeof calls); /* they were copied */
+    double x[4] = {2.0, 0.0, 0.0, 0.0};
+    cr_assert_eq(backend->api->write(backend, buffer, 0, x, sizeof x, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->program_run(backend, program, 0, 2, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->read(backend, buffer, 0, x, sizeof x, NULL), HSTEP_OK);
+    cr_assert(x[1] == 6.0 && x[2] == 12.0 && x[3] == 0.0);
+    cr_assert_eq(backend->api->program_run(backend, program, 2, 1, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->read(backend, buffer, 0, x, sizeof x, NULL), HSTEP_OK);
+    cr_assert(x[3] == 144.0);
+    cr_assert_eq(backend->api->program_run(backend, program, 3, 0, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->program_run(backend, program, 2, 2, NULL), HSTEP_ERROR_ARGUMENT);
+    cr_assert_eq(backend->api->program_run(backend, program, 1, SIZE_MAX, NULL), HSTEP_ERROR_ARGUMENT);
+    backend->api->program_destroy(backend, program);
+    backend->api->program_destroy(backend, NULL);
+    cr_assert_eq(backend->api->program_create(backend, NULL, 0, &program, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->program_finish(backend, program, NULL, NULL), HSTEP_OK);
+    backend->api->program_destroy(backend, program);
+    backend->api->buffer_destroy(backend, buffer);
+}
+
+/* The flag stays until finish, while locate speaks of the last run. */
+Test(backend, flags_are_kept_until_finish) {
+    hs_buffer *buffer;
+    cr_assert_eq(backend->api->buffer_create(backend, 4 * sizeof(double), &buffer, NULL), HSTEP_OK);
+    const hs_call call = {.operation = HS_OP_SCALE,
+                          .attributes.factor = 1.0,
+                          .input_count = 1,
+                          .output_count = 1,
+                          .inputs[0] = vector(buffer, 0, 2),
+                          .outputs[0] = vector(buffer, 2, 2)};
+    const hs_call calls[2] = {call, call};
+    hs_program *program;
+    uint32_t flags[2];
+    cr_assert_eq(backend->api->program_create(backend, calls, 2, &program, NULL), HSTEP_OK);
+    const double bad[2] = {1.0, -INFINITY}, good[2] = {1.0, 2.0};
+    cr_assert_eq(backend->api->write(backend, buffer, 0, bad, sizeof bad, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->program_run(backend, program, 1, 1, NULL), HSTEP_OK);
+    const hs_fault fault = backend->api->locate(backend, program, 1);
+    cr_assert(fault.found && fault.output == 0 && fault.part == NULL && fault.index == 1 && fault.value == -INFINITY);
+    cr_assert_eq(backend->api->write(backend, buffer, 0, good, sizeof good, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->program_run(backend, program, 0, 2, NULL), HSTEP_OK);
+    cr_assert_not(backend->api->locate(backend, program, 1).found);
+    cr_assert_eq(backend->api->program_finish(backend, program, flags, NULL), HSTEP_OK);
+    cr_assert(flags[0] == 0 && flags[1] == 1);
+    cr_assert_eq(backend->api->program_finish(backend, program, flags, NULL), HSTEP_OK);
+    cr_assert(flags[0] == 0 && flags[1] == 0);
+    backend->api->program_destroy(backend, program);
+    backend->api->buffer_destroy(backend, buffer);
+}
