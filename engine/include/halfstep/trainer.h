@@ -37,7 +37,7 @@ typedef enum hstep_outcome { HSTEP_APPLIED = 0, HSTEP_SKIPPED = 1 } hstep_outcom
 typedef struct hstep_overflow {
     char operation[96]; /**< Such as "blocks.0.attention.query", or "gradient_norm". */
     char tensor[96];    /**< Whose adjoint: a parameter's or value's name, or a part such as "scores". */
-    const char *phase;  /**< "backward", "accumulation" or "norm". */
+    const char *phase;  /**< "backward" or "norm". */
     const char *kind;   /**< "inf" or "nan". */
     uint64_t index;     /**< Lowest nonfinite element, row-major. */
 } hstep_overflow;

@@ -1,0 +1,69 @@
+/* The inside of a trainer. */
+#ifndef HS_ENGINE_TRANSACTION_TRAINER_H
+#define HS_ENGINE_TRANSACTION_TRAINER_H
+
+#include <halfstep/trainer.h>
+
+#include "engine/model/model.h"
+#include "engine/transaction/reduction.h"
+#include "optim/adamw.h"
+#include "optim/scaler.h"
+
+/* Whether a backward pass has left gradients that no commit has consumed. */
+typedef enum hs_gradient_state { HS_GRADIENTS_CLEAR, HS_GRADIENTS_PRESENT } hs_gradient_state;
+
+/* A step-by-step attempt between record and commit. */
+typedef struct hs_tape {
+    hs_plan *plan; /* NULL for no tape */
+    uint64_t revision;
+    double weight, seed, loss;
+    bool overflowed;
+    hstep_overflow overflow;
+} hs_tape;
+
+struct hstep_trainer {
+    hstep_model *model;
+    hstep_trainer_config config;
+
+    hs_buffer **gradients; /* the window's; +0 whenever they are clear */
+    hs_buffer **first_moments, **second_moments;
+    hs_reduction reduction;
+
+    hs_buffer *unscale;     /* [1]: 1 / S */
+    hs_buffer *square_sums; /* by parameter */
+    hs_buffer *scalars;     /* enum hs_adamw_scalar */
+    hs_program *norm;
+    hs_program *commit;
+
+    hs_scaler scaler;
+    hs_adamw_state adamw;
+    uint64_t attempts;
+    hs_gradient_state gradient_state;
+    hs_tape tape;
+    hs_plan_cache plans;
+};
+
+/* What the forward and backward passes of an attempt found, for the verdict. */
+typedef struct hs_attempt {
+    double loss; /* sum over the window, then its mean */
+    double weight;
+    uint64_t tokens;
+    bool overflowed;
+    hstep_overflow overflow;
+} hs_attempt;
+
+/* engine/transaction/verdict.c: the norm, then commit or skip; fills *update. */
+hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt, hstep_update *update,
+                               hstep_error *error);
+
+/* Zeroes the window's gradients and drops the tape. */
+hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *error);
+
+/* A plan for a training batch of that shape whose gradients go to `gradients`. */
+hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t length, hs_plan **plan,
+                             hstep_error *error);
+
+/* A view of a whole f64 buffer. */
+hs_view hs_flat_view(hs_buffer *buffer, size_t elements);
+
+#endif

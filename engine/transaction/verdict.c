@@ -1,0 +1,163 @@
+/* The verdict on an attempt: its gradient norm, then all of the commit or nothing (policy, section 5). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/error.h"
+#include "engine/transaction/diagnose.h"
+#include "engine/transaction/trainer.h"
+#include "optim/schedule.h"
+
+/* ---- The norm ---- */
+
+/* Square sums of the unscaled gradients by parameter. */
+static hstep_status compute_square_sums(hstep_trainer *trainer, double unscale, double *sums, hstep_error *error) {
+    const size_t count = trainer->model->parameter_count;
+    hs_backend *backend = trainer->model->context->backend;
+    uint32_t *flags = calloc(count + 1, sizeof *flags);
+    if (flags == NULL)
+        return hs_fail_memory(error, "the gradient norm");
+    hstep_status status = backend->api->write(backend, trainer->unscale, 0, &unscale, sizeof unscale, error);
+    if (status == HSTEP_OK)
+        status = backend->api->program_run(backend, trainer->norm, 0, count, error);
+    if (status == HSTEP_OK)
+        status = backend->api->program_finish(backend, trainer->norm, flags, error);
+    if (status == HSTEP_OK)
+        status = backend->api->read(backend, trainer->square_sums, 0, sums, count * sizeof *sums, error);
+    free(flags);
+    return status;
+}
+
+/* The first element whose square is not finite; 0 when only the sum overflowed. */
+static hstep_status locate_in_norm(hstep_trainer *trainer, size_t parameter, double unscale, hstep_overflow *overflow,
+                                   hstep_error *error) {
+    const size_t count = hs_model_elements(trainer->model, parameter);
+    double *values = malloc(count * sizeof *values);
+    if (values == NULL)
+        return hs_fail_memory(error, "naming an overflow");
+    const hstep_status status = hstep_trainer_read_gradient(trainer, parameter, values, error);
+    if (status == HSTEP_OK) {
+        double square = INFINITY;
+        overflow->index = 0;
+        for (size_t i = 0; i < count; i++) {
+            const double g = values[i] * unscale;
+            if (!isfinite(g * g)) {
+                square = g * g;
+                overflow->index = i;
+                break;
+            }
+        }
+        overflow->kind = hs_nonfinite_kind(square);
+    }
+    free(values);
+    return status;
+}
+
+static hstep_status describe_norm(hstep_trainer *trainer, const double *sums, double unscale, hstep_overflow *overflow,
+                                  hstep_error *error) {
+    const hstep_model *model = trainer->model;
+    size_t parameter = 0;
+    double total = sums[0];
+    while (parameter + 1 < model->parameter_count && isfinite(total))
+        total += sums[++parameter];
+    (void)snprintf(overflow->operation, sizeof overflow->operation, "gradient_norm");
+    (void)snprintf(overflow->tensor, sizeof overflow->tensor, "%s",
+                   hs_graph_value(model->graph, model->parameter_values[parameter])->name);
+    overflow->phase = "norm";
+    return locate_in_norm(trainer, parameter, unscale, overflow, error);
+}
+
+/* Tensors in parameter order, square root; a norm that is not finite is an overflow. */
+static hstep_status compute_norm(hstep_trainer *trainer, double unscale, double *norm, bool *overflowed,
+                                 hstep_overflow *overflow, hstep_error *error) {
+    const size_t count = trainer->model->parameter_count;
+    double *sums = calloc(count + 1, sizeof *sums);
+    if (sums == NULL)
+        return hs_fail_memory(error, "the gradient norm");
+    hstep_status status = compute_square_sums(trainer, unscale, sums, error);
+    if (status == HSTEP_OK) {
+        double total = sums[0];
+        for (size_t i = 1; i < count; i++)
+            total += sums[i];
+        *norm = sqrt(total);
+        *overflowed = !isfinite(*norm);
+        if (*overflowed)
+            status = describe_norm(trainer, sums, unscale, overflow, error);
+    }
+    free(sums);
+    return status;
+}
+
+/* ---- Skip or commit ---- */
+
+static hstep_status skip(hstep_trainer *trainer, const hstep_overflow *overflow, hstep_update *update,
+                         hstep_error *error) {
+    HS_FORWARD(hs_trainer_clear_gradients(trainer, error));
+    hs_scaler_on_skip(&trainer->scaler);
+    update->outcome = HSTEP_SKIPPED;
+    update->overflow = *overflow;
+    return HSTEP_OK;
+}
+
+static hstep_status commit(hstep_trainer *trainer, double unscale, double clip, const hs_adamw_update *step,
+                           hstep_error *error) {
+    const size_t count = trainer->model->parameter_count;
+    hs_backend *backend = trainer->model->context->backend;
+    double scalars[HS_ADAMW_SCALARS];
+    scalars[HS_ADAMW_UNSCALE] = unscale;
+    scalars[HS_ADAMW_CLIP] = clip;
+    scalars[HS_ADAMW_BETA1] = trainer->config.adamw.beta1;
+    scalars[HS_ADAMW_BETA2] = trainer->config.adamw.beta2;
+    scalars[HS_ADAMW_RATE] = step->rate;
+    scalars[HS_ADAMW_ROOT] = step->root;
+    scalars[HS_ADAMW_EPSILON] = trainer->config.adamw.epsilon;
+    scalars[HS_ADAMW_DECAY] = step->decay;
+    uint32_t *flags = calloc(count + 1, sizeof *flags);
+    if (flags == NULL)
+        return hs_fail_memory(error, "a commit");
+    hstep_status status = backend->api->write(backend, trainer->scalars, 0, scalars, sizeof scalars, error);
+    if (status == HSTEP_OK)
+        status = backend->api->program_run(backend, trainer->commit, 0, count, error);
+    if (status == HSTEP_OK)
+        status = backend->api->program_finish(backend, trainer->commit, flags, error);
+    free(flags);
+    HS_FORWARD(status);
+    for (size_t i = 0; i < count; i++)
+        hs_model_touch(trainer->model, i);
+    trainer->adamw = step->after;
+    hs_scaler_on_commit(&trainer->scaler);
+    trainer->gradient_state = HS_GRADIENTS_CLEAR; /* ADAMW left them +0 */
+    trainer->tape = (hs_tape){0};
+    return HSTEP_OK;
+}
+
+hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt, hstep_update *update,
+                               hstep_error *error) {
+    const double scale = trainer->scaler.scale, unscale = 1.0 / scale;
+    const uint64_t scheduled = trainer->adamw.step + 1;
+    const double rate = hs_schedule_rate(&trainer->config.schedule, scheduled);
+    hstep_update result = {.step = scheduled,
+                           .loss = attempt->loss,
+                           .loss_scale = scale,
+                           .gradient_norm = NAN,
+                           .learning_rate = rate,
+                           .tokens = attempt->tokens};
+    bool overflowed = attempt->overflowed, clipped = false;
+    hstep_overflow overflow = attempt->overflow;
+    if (!overflowed)
+        HS_FORWARD(compute_norm(trainer, unscale, &result.gradient_norm, &overflowed, &overflow, error));
+    if (overflowed) {
+        HS_FORWARD(skip(trainer, &overflow, &result, error));
+    } else {
+        const double clip = hs_clip_factor(result.gradient_norm, trainer->config.adamw.grad_clip, &clipped);
+        const hs_adamw_update step = hs_adamw_prepare(&trainer->config.adamw, &trainer->adamw, rate);
+        HS_FORWARD(commit(trainer, unscale, clip, &step, error));
+    }
+    result.clipped = clipped;
+    result.attempt = ++trainer->attempts;
+    result.next_loss_scale = trainer->scaler.scale;
+    result.finite_updates = trainer->scaler.finite_updates;
+    result.optimizer_step = trainer->adamw.step;
+    *update = result;
+    return HSTEP_OK;
+}
