@@ -172,7 +172,7 @@ Test(records, run_says_everything) {
     const hstep_decoder_config decoder = {258, 128, 4, 4, 0, 384, 10000, 1e-5, HSTEP_PRECISION_FP16};
     const hstep_lever levers[] = {{"cpu.portable", 1, HSTEP_LEVER_ACTIVE, "always there"},
                                   {"cpu.amx", 0, HSTEP_LEVER_ABSENT, NULL}};
-    const hstep_data_source data = {"text \"a\"\n", 100, 90, 10, UINT64_C(0xabc)};
+    const hstep_data_source data = {"text \"a\"\n", 100, 90, 10, UINT64_C(0xabc), 3.25};
     const hstep_run_record run = {.precision = HSTEP_PRECISION_FP16,
                                   .settings = settings,
                                   .setting_count = 5,
@@ -212,6 +212,7 @@ Test(records, run_says_everything) {
     const json_t *source = json_array_get(json_object_get(line, "data"), 0);
     cr_assert_str_eq(text_of(source, "name"), "text \"a\"\n");
     cr_assert_str_eq(text_of(source, "checksum"), "0000000000000abc");
+    cr_assert_eq(number_of(source, "unigram_loss"), 3.25);
     cr_assert_eq(integer_of(line, "seed"), INT64_MAX);
     json_decref(line);
 }
