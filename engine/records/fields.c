@@ -12,7 +12,7 @@ static void refuse(hs_record *record, hstep_status status, const char *name, con
     if (record->status != HSTEP_OK)
         return;
     record->status = status;
-    snprintf(record->reason, sizeof record->reason, "%s: %s", name, why);
+    snprintf(record->reason, sizeof record->reason, "%.100s: %s", name, why);
 }
 
 /* Takes the reference to value. */
@@ -169,7 +169,7 @@ static json_t *hexadecimal(const unsigned char *bytes, size_t size) {
 void hs_put_bytes(hs_record *record, json_t *object, const char *name, const char *bytes, size_t size) {
     const unsigned char *source = (const unsigned char *)bytes;
     bool stray = false;
-    char *text = malloc(3 * size + 1);
+    char *text = calloc(3 * size + 1, 1);
     if (text == NULL) {
         refuse(record, HSTEP_ERROR_MEMORY, name, "no memory for the text");
         return;
