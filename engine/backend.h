@@ -41,8 +41,9 @@ enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 3 };
     X(ROTARY, "rotary")                                                                                                \
     /* dx <- dy and the same tables */                                                                                 \
     X(ROTARY_BACKWARD, "rotary_backward")                                                                              \
-    /* y[Rq,H*w] <- q[Rq,H*w], k[Rk,G*w], v[Rk,G*w], positions i32[Rq]; sequences, heads H, kv_heads G; precision.     \
-       Rq and Rk are sequences times as many rows each; query row r sees keys 0..positions[r] of its sequence. */      \
+    /* y[Rq,H*w] <- q[Rq,H*w], k[Rk,G*w], v[Rk,G*w], positions i32[Rq]; sequences, heads H, kv_heads G, head_width w;  \
+       precision. Rq and Rk are sequences times as many rows each; query row r sees keys 0..positions[r] of its                         \
+       sequence. */                                                                                                    \
     X(ATTENTION, "attention")                                                                                          \
     /* dq, dk, dv <- dy, q, k, v, positions; the same attributes */                                                    \
     X(ATTENTION_BACKWARD, "attention_backward")                                                                        \
@@ -186,8 +187,8 @@ typedef struct hs_backend_api {
                                 hstep_error *error);
 
     /*
-     * Waits. flags[i] becomes 1 when call i stored a nonfinite value (in an output or a part) since the last finish, else
-     * 0, for all calls of the program; then the flags start afresh.
+     * Waits. flags[i] becomes 1 when call i stored a nonfinite value (in an output or a part) since the last finish,
+     * else 0, for all calls of the program; then the flags start afresh.
      */
     hstep_status (*program_finish)(hs_backend *backend, hs_program *program, uint32_t *flags, hstep_error *error);
 

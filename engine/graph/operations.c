@@ -267,9 +267,10 @@ hstep_status hstep_graph_attention(hstep_graph *graph, const char *name, hstep_p
     hstep_value positions = 0;
     hstep_status status = hs_graph_system_value(graph, HS_ROLE_POSITIONS, 0, 0, &positions, error);
     if (status == HSTEP_OK) {
+        const size_t head_width = (size_t)hs_graph_value(graph, query)->dims[1] / heads;
         hs_node node = {.operation = HS_OP_ATTENTION,
                         .precision = precision,
-                        .attributes = {.heads = heads, .kv_heads = kv_heads},
+                        .attributes = {.heads = heads, .kv_heads = kv_heads, .head_width = head_width},
                         .input_count = 4,
                         .inputs = {query, key, value, positions}};
         status = append(graph, name, &node, hs_value_like(hs_graph_value(graph, query)), y, error);
