@@ -1,0 +1,56 @@
+#include "cpu/exact/kernels.h"
+#include "cpu/exact/reduction/tensor_sum.h"
+#include "cpu/exact/view.h"
+
+size_t hs_exact_cross_entropy_scratch(const hs_call *call, unsigned threads) {
+    (void)threads;
+    const size_t rows = hs_rows(&call->inputs[0]);
+    return (rows + hs_tensor_sum_rows(rows)) * sizeof(double);
+}
+
+static double row_loss(size_t columns, const double *x, size_t target) {
+    const double largest = hs_largest(columns, x);
+    double sum;
+    HS_SUM_OVER(sum, columns, i, hs_exp(x[i] - largest));
+    return hs_log(sum) - (x[target] - largest);
+}
+
+void hs_exact_cross_entropy(const hs_call *call, hs_kernel_run *run) {
+    const size_t rows = hs_rows(&call->inputs[0]), columns = hs_columns(&call->inputs[0]);
+    const int32_t *targets = hs_in_i32(call, 1);
+    double *losses = run->scratch;
+#pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_COSTLY)
+    for (size_t row = 0; row < rows; row++)
+        losses[row] = targets[row] < 0 ? 0.0 : row_loss(columns, hs_in_row(call, 0, row), (size_t)targets[row]);
+    const double loss = hs_tensor_sum(rows, losses, losses + rows);
+    *hs_out(call, 0) = loss;
+    run->nonfinite = run->nonfinite || hs_any_nonfinite(hs_nonfinite(loss));
+}
+
+static uint64_t differentiate_row(size_t columns, const double *x, int32_t target, double seed, double *dx) {
+    uint64_t seen = 0;
+    hs_softmax_row(columns, x, dx);
+    dx[target] -= 1.0;
+    for (size_t i = 0; i < columns; i++) {
+        dx[i] *= seed;
+        seen |= hs_nonfinite(dx[i]);
+    }
+    return seen;
+}
+
+void hs_exact_cross_entropy_backward(const hs_call *call, hs_kernel_run *run) {
+    const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
+    const double seed = *hs_in(call, 0);
+    const int32_t *targets = hs_in_i32(call, 2);
+    uint64_t seen = 0;
+#pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_COSTLY) reduction(| : seen)
+    for (size_t row = 0; row < rows; row++) {
+        double *dx = hs_out_row(call, 0, row);
+        if (targets[row] >= 0)
+            seen |= differentiate_row(columns, hs_in_row(call, 1, row), targets[row], seed, dx);
+        else
+            for (size_t i = 0; i < columns; i++)
+                dx[i] = 0.0;
+    }
+    run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
+}

@@ -1,0 +1,48 @@
+/* RMSNorm and its adjoint to the input (policy, section 3). */
+#include "cpu/exact/kernels.h"
+#include "cpu/exact/reduction/rows.h"
+#include "cpu/exact/view.h"
+
+void hs_exact_rmsnorm(const hs_call *call, hs_kernel_run *run) {
+    const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
+    const double *gain = hs_in(call, 1);
+    uint64_t seen = 0;
+#pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_COSTLY) reduction(| : seen)
+    for (size_t row = 0; row < rows; row++) {
+        const double *x = hs_in_row(call, 0, row);
+        double *y = hs_out_row(call, 0, row);
+        const double r = hs_reciprocal_rms(columns, x, call->attributes.epsilon);
+#pragma omp simd reduction(| : seen)
+        for (size_t i = 0; i < columns; i++) {
+            y[i] = (x[i] * r) * gain[i];
+            seen |= hs_nonfinite(y[i]);
+        }
+    }
+    run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
+}
+
+static uint64_t differentiate_row(size_t columns, const double *dy, const double *x, const double *gain, double epsilon,
+                                  double *dx) {
+    const double r = hs_reciprocal_rms(columns, x, epsilon);
+    double sum;
+    HS_SUM_OVER(sum, columns, i, (dy[i] * gain[i]) * (x[i] * r));
+    const double mean = sum / (double)columns;
+    uint64_t seen = 0;
+#pragma omp simd reduction(| : seen)
+    for (size_t i = 0; i < columns; i++) {
+        dx[i] = r * (dy[i] * gain[i] - (x[i] * r) * mean);
+        seen |= hs_nonfinite(dx[i]);
+    }
+    return seen;
+}
+
+void hs_exact_rmsnorm_backward_input(const hs_call *call, hs_kernel_run *run) {
+    const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
+    const double *gain = hs_in(call, 2);
+    uint64_t seen = 0;
+#pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_COSTLY) reduction(| : seen)
+    for (size_t row = 0; row < rows; row++)
+        seen |= differentiate_row(columns, hs_in_row(call, 0, row), hs_in_row(call, 1, row), gain,
+                                  call->attributes.epsilon, hs_out_row(call, 0, row));
+    run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
+}
