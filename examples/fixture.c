@@ -1,5 +1,5 @@
 /*
- * Trains the smallest useful decoder on the text "ab" in fp16 and prints what became of every update.
+ * Trains a decoder of 1372 numbers on the text "ab" in fp16 and prints what became of every update.
  * Outside the source tree:  cc fixture.c $(pkg-config --cflags --libs halfstep) -o fixture
  */
 #include <halfstep/halfstep.h>
