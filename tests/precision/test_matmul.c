@@ -227,3 +227,12 @@ Test(matmul, adds_in_ascending_order_in_f32) {
     dot(HSTEP_PRECISION_F64, 2, fused, fused_w, &sum);
     cr_assert_eq(sum, 0);
 }
+
+/* Products of halves are exact in f32 except in bf16 at the ends of the range, where a fused chain would show. */
+Test(matmul, rounds_each_product_before_it_is_added) {
+    double sum;
+    dot(HSTEP_PRECISION_BF16, 2, (double[]){0x1p-100, 0x1p-100}, (double[]){0x1p-49, 0x1p-50}, &sum);
+    cr_assert_eq(sum, 0x1p-149, "the second product is a tie that rounds to zero");
+    dot(HSTEP_PRECISION_BF16, 2, (double[]){-0x1p127, 0x1p127}, (double[]){1, 2}, &sum);
+    cr_assert_eq(sum, INFINITY);
+}
