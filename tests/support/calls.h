@@ -88,6 +88,9 @@ void hs_test_call_destroy(hs_test_call *call);
 void hs_test_call_fill(hs_test_call *call, hs_test_fill fill, uint64_t seed);
 
 hs_test_result *hs_test_call_run(const hs_test_call *call, hs_backend *backend);
+
+/* The same for a call that must succeed: fails the running test where it does not or where it spoils anything. */
+hs_test_result *hs_test_call_run_well(const hs_test_call *call, hs_backend *backend);
 void hs_test_result_destroy(hs_test_result *result);
 
 /* Whether the bits are equal, one NaN being as good as another. */

@@ -164,6 +164,13 @@ hs_test_result *hs_test_call_run(const hs_test_call *t, hs_backend *backend) {
     return result;
 }
 
+hs_test_result *hs_test_call_run_well(const hs_test_call *t, hs_backend *backend) {
+    hs_test_result *result = hs_test_call_run(t, backend);
+    cr_assert_eq(result->status, HSTEP_OK, "%s", result->error.message);
+    cr_assert_eq(result->spoiled, 0, "%s writes outside its outputs", hs_operation_name(t->call.operation));
+    return result;
+}
+
 void hs_test_result_destroy(hs_test_result *result) {
     if (!result)
         return;
