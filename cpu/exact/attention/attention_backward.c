@@ -7,6 +7,7 @@
 
 #include "cpu/exact/attention/head.h"
 #include "cpu/exact/kernels.h"
+#include "cpu/exact/softmax.h"
 #include "cpu/exact/sums.h"
 #include "cpu/exact/view.h"
 

@@ -5,6 +5,7 @@
 
 typedef struct rates {
     double unscale, clip, beta1, beta2, rest1, rest2, rate, root, epsilon, decay;
+    bool decays;
 } rates;
 
 static rates rates_of(const hs_call *call) {
@@ -19,7 +20,8 @@ static rates rates_of(const hs_call *call) {
         .rate = s[HS_ADAMW_RATE],
         .root = s[HS_ADAMW_ROOT],
         .epsilon = s[HS_ADAMW_EPSILON],
-        .decay = call->attributes.decay ? s[HS_ADAMW_DECAY] : 0.0,
+        .decay = s[HS_ADAMW_DECAY],
+        .decays = call->attributes.decay,
     };
 }
 
@@ -31,7 +33,8 @@ static uint64_t update(const rates *rates_in, size_t count, double *w, double *m
         const double g = (gradient[i] * r.unscale) * r.clip;
         const double first = r.beta1 * m[i] + r.rest1 * g;
         const double second = r.beta2 * v[i] + (r.rest2 * g) * g;
-        const double weight = (w[i] - r.decay * w[i]) - (r.rate * first) / (sqrt(second) * r.root + r.epsilon);
+        const double kept = r.decays ? w[i] - r.decay * w[i] : w[i];
+        const double weight = kept - (r.rate * first) / (sqrt(second) * r.root + r.epsilon);
         w[i] = weight;
         m[i] = first;
         v[i] = second;
@@ -44,15 +47,13 @@ static uint64_t update(const rates *rates_in, size_t count, double *w, double *m
 void hs_exact_adamw(const hs_call *call, hs_kernel_run *run) {
     const hs_spans spans = hs_spans_of(call, 1);
     const rates r = rates_of(call);
+    /* An input that the operation clears. All operands are contiguous. */
+    double *gradient = (double *)(void *)(call->inputs[0].buffer->data + call->inputs[0].offset);
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (spans.total > HS_PARALLEL_COSTLY) reduction(| : seen)
-    for (size_t span = 0; span < spans.count; span++) {
-        /* The gradient is an input that the operation clears. */
-        hs_call cleared = *call;
-        cleared.outputs[0] = call->inputs[0];
+    for (size_t span = 0; span < spans.count; span++)
         seen |= update(&r, hs_span_length(&spans, span), hs_span_out(call, 0, &spans, span),
                        hs_span_out(call, 1, &spans, span), hs_span_out(call, 2, &spans, span),
-                       hs_span_out(&cleared, 0, &spans, span));
-    }
+                       gradient + span * spans.length);
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }

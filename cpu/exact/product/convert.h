@@ -42,7 +42,6 @@ static inline double hs_round_to_half(double x, const hs_rounding *rounding) {
 /* The operands of a product: y[i] = Q_h(x[i]), exact in f32. */
 static inline void hs_represent(const hs_rounding *rounding, size_t count, const double *x, float *y) {
     const hs_rounding r = *rounding;
-#pragma omp simd
     for (size_t i = 0; i < count; i++)
         y[i] = (float)hs_round_to_half(x[i], &r);
 }
@@ -51,7 +50,6 @@ static inline void hs_represent(const hs_rounding *rounding, size_t count, const
 static inline uint64_t hs_round_results(const hs_rounding *rounding, size_t count, const float *x, double *y) {
     const hs_rounding r = *rounding;
     uint64_t seen = 0;
-#pragma omp simd reduction(| : seen)
     for (size_t i = 0; i < count; i++) {
         const double value = hs_round_to_half((double)x[i], &r);
         seen |= hs_nonfinite(value);

@@ -1,5 +1,6 @@
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/reduction/tensor_sum.h"
+#include "cpu/exact/softmax.h"
 #include "cpu/exact/view.h"
 
 size_t hs_exact_cross_entropy_scratch(const hs_call *call, unsigned threads) {

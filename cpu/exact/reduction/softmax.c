@@ -1,3 +1,4 @@
+#include "cpu/exact/softmax.h"
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/sums.h"
 #include "cpu/exact/view.h"

@@ -1,0 +1,148 @@
+/* Every operation in the exact tier against the reference, over shapes that sit on the edges of blocks and lanes. */
+#include <criterion/criterion.h>
+
+#include "support/parity.h"
+
+/*
+ * One list for all operations: each reads the fields it knows, so none can be forgotten. Edges: 32 lanes, 64 rows of a
+ * block, 1024 elements of a span, 4096 of a row of a tensor sum, and the sizes from which threads are used.
+ */
+static const struct shape {
+    size_t rows, columns, inner, table;
+    size_t sequences, queries, keys, heads, kv_heads, head_width;
+    size_t pitch;
+} shapes[] = {
+    {5, 7, 6, 9, 2, 5, 5, 4, 2, 6, 0},        {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0},
+    {0, 7, 3, 9, 1, 0, 3, 2, 1, 2, 0},        {3, 1, 0, 2, 3, 2, 7, 2, 2, 4, 3},
+    {4, 8, 5, 3, 1, 4, 4, 3, 1, 8, 5},        {7, 31, 9, 11, 2, 3, 8, 4, 1, 6, 1},
+    {9, 32, 16, 8, 1, 9, 9, 2, 2, 16, 8},     {13, 33, 17, 70, 2, 8, 9, 6, 3, 10, 0},
+    {64, 17, 12, 40, 1, 17, 17, 2, 1, 4, 0},  {65, 65, 33, 65, 3, 16, 16, 2, 2, 8, 7},
+    {129, 5, 40, 17, 1, 33, 40, 2, 1, 12, 2},
+};
+
+static hs_test_description describe(hs_operation operation, hstep_precision precision, const struct shape *s) {
+    hs_test_description d = hs_test_describe(operation);
+    d.precision = precision;
+    d.rows = s->rows, d.columns = s->columns, d.inner = s->inner, d.table = s->table;
+    d.sequences = s->sequences, d.queries = s->queries, d.keys = s->keys;
+    d.heads = s->heads, d.kv_heads = s->kv_heads, d.head_width = s->head_width;
+    d.pitch = s->pitch;
+    return d;
+}
+
+static void check_shapes(hs_parity *parity, hs_operation operation) {
+    const hstep_precision last = hs_parity_has_products(operation) ? HSTEP_PRECISION_BF16 : HSTEP_PRECISION_F64;
+    for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= last; precision++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const hs_test_description d = describe(operation, precision, &shapes[i]);
+            hs_parity_check(parity, &d, i < 6 ? HS_PARITY_PLANTED : i < 8 ? HS_PARITY_FULL : HS_PARITY_BRIEF);
+        }
+}
+
+Test(operations, give_the_reference_bits, .timeout = 60) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (int operation = 0; operation < HS_OP_COUNT; operation++) {
+        parity.calls = parity.raised = 0;
+        check_shapes(&parity, (hs_operation)operation);
+        /* Both verdicts must have been seen, or equal flags would mean little. */
+        cr_assert_gt(parity.raised, 0, "%s", hs_operation_name((hs_operation)operation));
+        cr_assert_lt(parity.raised, parity.calls, "%s", hs_operation_name((hs_operation)operation));
+    }
+    hs_parity_close(&parity);
+}
+
+/* Above the sizes from which loops are shared out, in uneven parts. */
+Test(operations, share_large_tensors_out, .timeout = 60) {
+    static const struct shape large[] = {
+        {131, 131, 8, 133, 3, 12, 12, 4, 2, 32, 0},
+        {300, 66, 4, 20, 1, 3, 3, 2, 2, 26, 3},
+        {5, 4101, 2, 7, 1, 2, 2, 2, 1, 2000, 1},
+        {40000, 1, 1, 20011, 2, 2, 2, 1, 1, 2, 0},
+    };
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (int operation = 0; operation < HS_OP_COUNT; operation++)
+        for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+            const hs_test_description d = describe((hs_operation)operation, HSTEP_PRECISION_BF16, &large[i]);
+            hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
+        }
+    hs_parity_close(&parity);
+}
+
+/* A tensor sum of more than 32 rows of 4096 folds a second time over its lanes. */
+Test(operations, sum_tensors_of_many_rows, .timeout = 60) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (size_t rows = 32; rows <= 35; rows++)
+        for (int i = 0; i < 2; i++) {
+            hs_test_description d = hs_test_describe(i == 0 ? HS_OP_SUM : HS_OP_SQUARE_SUM);
+            d.rows = rows;
+            d.columns = 4097;
+            hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
+        }
+    hs_parity_close(&parity);
+}
+
+Test(operations, work_in_place, .timeout = 60) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        hs_test_description d = describe(HS_OP_ADD, HSTEP_PRECISION_F64, &shapes[i]);
+        d.in_place = true;
+        hs_parity_check(&parity, &d, HS_PARITY_PLANTED);
+        d.operation = HS_OP_GATHER_BACKWARD;
+        hs_parity_check(&parity, &d, HS_PARITY_PLANTED);
+        d.in_place = false;
+        d.without_base = true;
+        hs_parity_check(&parity, &d, HS_PARITY_PLANTED);
+    }
+    hs_parity_close(&parity);
+}
+
+Test(operations, decay_where_asked, .timeout = 60) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        hs_test_description d = describe(HS_OP_ADAMW, HSTEP_PRECISION_F64, &shapes[i]);
+        d.decay = true;
+        hs_parity_check(&parity, &d, HS_PARITY_PLANTED);
+    }
+    hs_parity_close(&parity);
+}
+
+/* The same row many times: the order of additions is all that decides the last bits. */
+Test(operations, scatter_in_ascending_order, .timeout = 60) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    hs_test_description d = hs_test_describe(HS_OP_GATHER_BACKWARD);
+    d.rows = 500;
+    d.columns = 40;
+    d.table = 2;
+    hs_parity_check(&parity, &d, HS_PARITY_FULL);
+    hs_parity_close(&parity);
+}
+
+Test(operations, leave_ignored_targets_alone, .timeout = 60) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (int i = 0; i < 2; i++) {
+        hs_test_description d = hs_test_describe(i == 0 ? HS_OP_CROSS_ENTROPY : HS_OP_CROSS_ENTROPY_BACKWARD);
+        d.rows = 70;
+        d.columns = 37;
+        hs_test_call *call = hs_test_call_create(&d);
+        int32_t *targets = call->inputs[i == 0 ? 1 : 2].i32;
+        double *logits = call->inputs[i == 0 ? 0 : 1].f64;
+        for (size_t row = 0; row < d.rows; row += 3) {
+            targets[row] = -1;
+            logits[row * d.columns + row % d.columns] = row % 2 == 0 ? 1e308 * 10.0 : -1e308 * 10.0;
+        }
+        hs_parity_compare(&parity, call, "infinite logits in ignored rows");
+        for (size_t row = 0; row < d.rows; row++)
+            targets[row] = -1;
+        hs_parity_compare(&parity, call, "all rows ignored");
+        cr_assert_eq(parity.raised, 0, "an ignored row must raise no flag");
+        hs_test_call_destroy(call);
+    }
+    hs_parity_close(&parity);
+}

@@ -1,0 +1,108 @@
+#include "support/parity.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cpu/cpu.h"
+#include "precision/random.h"
+
+void hs_parity_open(hs_parity *parity) {
+    *parity = (hs_parity){0};
+    cr_assert_eq(hs_cpu_reference_create(&parity->reference, NULL), HSTEP_OK);
+    for (unsigned i = 0; i < HS_PARITY_TIERS; i++)
+        cr_assert_eq(hs_cpu_create(i + 1, &parity->exact[i], NULL), HSTEP_OK);
+}
+
+void hs_parity_close(hs_parity *parity) {
+    parity->reference->api->destroy(parity->reference);
+    for (unsigned i = 0; i < HS_PARITY_TIERS; i++)
+        parity->exact[i]->api->destroy(parity->exact[i]);
+}
+
+bool hs_parity_has_products(hs_operation operation) {
+    return operation == HS_OP_MATMUL || operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
+}
+
+static void describe(const hs_test_call *call, char *text, size_t size) {
+    const hs_test_description *d = &call->description;
+    snprintf(text, size,
+             "%s in %s, rows %zu columns %zu inner %zu table %zu, %zu sequences of %zu queries and %zu keys, %zu/%zu "
+             "heads of %zu, forms %d %d, pitch %zu%s%s%s",
+             hs_operation_name(d->operation), hstep_precision_name(d->precision), d->rows, d->columns, d->inner,
+             d->table, d->sequences, d->queries, d->keys, d->heads, d->kv_heads, d->head_width, (int)d->a_form,
+             (int)d->b_form, d->pitch, d->in_place ? ", in place" : "", d->without_base ? ", without base" : "",
+             d->random_positions ? ", random positions" : "");
+}
+
+void hs_parity_compare(hs_parity *parity, const hs_test_call *call, const char *what) {
+    char shape[512], difference[256] = "";
+    describe(call, shape, sizeof shape);
+    hs_test_result *expected = hs_test_call_run(call, parity->reference);
+    cr_assert_eq(expected->status, HSTEP_OK, "%s: %s", shape, expected->error.message);
+    for (unsigned i = 0; i < HS_PARITY_TIERS; i++) {
+        hs_test_result *result = hs_test_call_run(call, parity->exact[i]);
+        cr_assert_eq(result->status, HSTEP_OK, "%s: %s", shape, result->error.message);
+        const size_t differences = hs_test_differences(expected, result, difference, sizeof difference);
+        cr_assert_eq(differences, 0, "%s, %s, %u threads: %zu cells differ: %s", shape, what, i + 1, differences,
+                     difference);
+        cr_assert_eq(result->flag, expected->flag, "%s, %s, %u threads: flag %u, not %u", shape, what, i + 1,
+                     result->flag, expected->flag);
+        cr_assert_eq(result->spoiled, 0, "%s, %s, %u threads: %zu bytes spoiled", shape, what, i + 1, result->spoiled);
+        hs_test_result_destroy(result);
+    }
+    parity->calls++;
+    parity->raised += expected->flag;
+    hs_test_result_destroy(expected);
+}
+
+static void scale_values(hs_test_call *call, double factor) {
+    for (uint32_t i = 0; i < call->call.input_count; i++)
+        for (size_t j = 0; call->inputs[i].f64 && j < call->inputs[i].elements; j++)
+            call->inputs[i].f64[j] *= factor;
+    for (uint32_t i = 0; i < call->call.output_count; i++)
+        for (size_t j = 0; j < call->outputs[i].elements; j++)
+            call->outputs[i].f64[j] *= factor;
+}
+
+/* One nonfinite value in each operand in turn. */
+static void plant(hs_parity *parity, hs_test_call *call) {
+    static const double planted[] = {INFINITY, -INFINITY, NAN};
+    hs_random random = {call->description.rows + 31 * call->description.columns};
+    hs_test_call_fill(call, HS_TEST_UNIFORM, 3);
+    for (uint32_t i = 0; i < call->call.input_count; i++) {
+        hs_test_operand *operand = &call->inputs[i];
+        if (!operand->f64 || operand->elements == 0)
+            continue;
+        for (size_t p = 0; p < sizeof planted / sizeof *planted; p++) {
+            char what[64];
+            const size_t place = hs_random_next(&random) % operand->elements;
+            const double before = operand->f64[place];
+            operand->f64[place] = planted[p];
+            snprintf(what, sizeof what, "%g at %zu of input %u", planted[p], place, i);
+            hs_parity_compare(parity, call, what);
+            operand->f64[place] = before;
+        }
+    }
+}
+
+void hs_parity_check(hs_parity *parity, const hs_test_description *description, hs_parity_depth depth) {
+    static const hs_test_fill fills[] = {HS_TEST_SMALL,  HS_TEST_SPECIAL, HS_TEST_UNIFORM,
+                                         HS_TEST_POWERS, HS_TEST_WIDE,    HS_TEST_HUGE};
+    static const char *const names[] = {"small", "special", "uniform", "powers of two", "wide", "huge"};
+    hs_test_call *call = hs_test_call_create(description);
+    for (size_t i = 0; i < (depth == HS_PARITY_BRIEF ? 2 : sizeof fills / sizeof *fills); i++) {
+        hs_test_call_fill(call, fills[i], 7 + i);
+        hs_parity_compare(parity, call, names[i]);
+    }
+    if (depth != HS_PARITY_BRIEF) {
+        hs_test_call_fill(call, HS_TEST_UNIFORM, 5);
+        scale_values(call, 0x1p-68);
+        hs_parity_compare(parity, call, "f32 subnormals");
+        scale_values(call, 0x1p-462);
+        hs_parity_compare(parity, call, "f64 subnormals");
+    }
+    if (depth == HS_PARITY_PLANTED)
+        plant(parity, call);
+    hs_test_call_destroy(call);
+}

@@ -1,0 +1,36 @@
+/*
+ * Holds the exact tier against the reference: the same call on both, at several thread counts, must give the same bits
+ * and the same nonfinite flag, and must leave inputs and surroundings alone.
+ *
+ * Intended usage: open, check as many descriptions as wanted, close. A difference fails the running test and says
+ * where.
+ */
+#ifndef HS_TESTS_SUPPORT_PARITY_H
+#define HS_TESTS_SUPPORT_PARITY_H
+
+#include "support/calls.h"
+
+enum { HS_PARITY_TIERS = 3 }; /* 1, 2 and 3 threads */
+
+typedef struct hs_parity {
+    hs_backend *reference, *exact[HS_PARITY_TIERS];
+    size_t calls, raised; /* calls compared, and how many of them raised the flag */
+} hs_parity;
+
+typedef enum hs_parity_depth {
+    HS_PARITY_BRIEF,  /* ordinary and special data: for large shapes */
+    HS_PARITY_FULL,   /* every fill, and two whose products are subnormal in f32 and in f64 */
+    HS_PARITY_PLANTED /* the same, and one infinity or NaN at a time in each operand */
+} hs_parity_depth;
+
+void hs_parity_open(hs_parity *parity);
+void hs_parity_close(hs_parity *parity);
+void hs_parity_check(hs_parity *parity, const hs_test_description *description, hs_parity_depth depth);
+
+/* A call whose values the test has set itself. `what` says which, should it fail. */
+void hs_parity_compare(hs_parity *parity, const hs_test_call *call, const char *what);
+
+/* Whether the products inside an operation depend on the precision. */
+bool hs_parity_has_products(hs_operation operation);
+
+#endif
