@@ -23,8 +23,8 @@ static hstep_status emit(differentiation *d, const char *name, hs_node node, con
     node.output_count = count;
     for (uint32_t i = 0; i < count; i++) {
         const hs_value_info info = hs_value_like(hs_graph_value(d->graph, of[i]));
-        HS_FORWARD(hs_graph_add_value(d->graph, hs_graph_value(d->graph, of[i])->name, &info, &node.outputs[i],
-                                      d->error));
+        HS_FORWARD(
+            hs_graph_add_value(d->graph, hs_graph_value(d->graph, of[i])->name, &info, &node.outputs[i], d->error));
     }
     return hs_graph_add_node(d->graph, name, &node, d->error);
 }
@@ -96,10 +96,8 @@ static hstep_status differentiate_gather(differentiation *d, const hs_node *node
 
 static hstep_status differentiate_rmsnorm(differentiation *d, const hs_node *node, hstep_value dy) {
     const hstep_value x = node->inputs[0], gain = node->inputs[1];
-    const hs_node to_gain = {.operation = HS_OP_RMSNORM_BACKWARD_GAIN,
-                             .attributes = node->attributes,
-                             .input_count = 2,
-                             .inputs = {dy, x}};
+    const hs_node to_gain = {
+        .operation = HS_OP_RMSNORM_BACKWARD_GAIN, .attributes = node->attributes, .input_count = 2, .inputs = {dy, x}};
     const hs_node to_input = {.operation = HS_OP_RMSNORM_BACKWARD_INPUT,
                               .attributes = node->attributes,
                               .input_count = 3,
@@ -135,8 +133,8 @@ static hstep_status differentiate_multiply(differentiation *d, const hs_node *no
 }
 
 /* An operation of one differentiable input whose adjoint reads dy and up to one other value. */
-static hstep_status differentiate_unary(differentiation *d, const hs_node *node, hstep_value dy,
-                                        hs_operation operation, hstep_value other) {
+static hstep_status differentiate_unary(differentiation *d, const hs_node *node, hstep_value dy, hs_operation operation,
+                                        hstep_value other) {
     hs_node adjoint = {.operation = operation, .attributes = node->attributes, .input_count = 1, .inputs = {dy}};
     if (other != 0)
         adjoint.inputs[adjoint.input_count++] = other;

@@ -199,10 +199,8 @@ hstep_status hstep_graph_rmsnorm(hstep_graph *graph, const char *name, hstep_val
     HS_FORWARD(check_same_dim(graph, name, x, 1, gain, 0, error));
     HS_RETURN_IF(!(epsilon > 0) || !isfinite(epsilon), error, HSTEP_ERROR_ARGUMENT,
                  "%s: epsilon must be finite and above 0", name);
-    hs_node node = {.operation = HS_OP_RMSNORM,
-                    .attributes = {.epsilon = epsilon},
-                    .input_count = 2,
-                    .inputs = {x, gain}};
+    hs_node node = {
+        .operation = HS_OP_RMSNORM, .attributes = {.epsilon = epsilon}, .input_count = 2, .inputs = {x, gain}};
     return append(graph, name, &node, hs_value_like(hs_graph_value(graph, x)), y, error);
 }
 
@@ -250,8 +248,7 @@ static hstep_status check_heads(const hstep_graph *graph, const char *name, cons
     const int64_t kv_width = hs_graph_value(graph, inputs[1])->dims[1];
     HS_RETURN_IF(heads == 0 || kv_heads == 0 || heads % kv_heads != 0, error, HSTEP_ERROR_SHAPE,
                  "%s: %zu key heads do not divide %zu heads", name, kv_heads, heads);
-    HS_RETURN_IF(width < 1 || width % (int64_t)heads != 0 ||
-                     kv_width != width / (int64_t)heads * (int64_t)kv_heads,
+    HS_RETURN_IF(width < 1 || width % (int64_t)heads != 0 || kv_width != width / (int64_t)heads * (int64_t)kv_heads,
                  error, HSTEP_ERROR_SHAPE, "%s: widths %lld and %lld do not fit %zu heads and %zu key heads", name,
                  (long long)width, (long long)kv_width, heads, kv_heads);
     return HSTEP_OK;
@@ -295,8 +292,8 @@ hstep_status hstep_graph_multiply(hstep_graph *graph, const char *name, hstep_va
     return append_binary(graph, name, HS_OP_MULTIPLY, a, b, y, error);
 }
 
-hstep_status hstep_graph_add_bias(hstep_graph *graph, const char *name, hstep_value x, hstep_value bias,
-                                  hstep_value *y, hstep_error *error) {
+hstep_status hstep_graph_add_bias(hstep_graph *graph, const char *name, hstep_value x, hstep_value bias, hstep_value *y,
+                                  hstep_error *error) {
     HS_FORWARD(check_name(graph, name, error));
     HS_FORWARD(check_value(graph, name, x, HSTEP_DTYPE_F64, 2, error));
     HS_FORWARD(check_value(graph, name, bias, HSTEP_DTYPE_F64, 1, error));
@@ -340,8 +337,7 @@ hstep_status hstep_graph_log(hstep_graph *graph, const char *name, hstep_value x
     return append_unary(graph, name, HS_OP_LOG, x, 0, 0, y, error);
 }
 
-hstep_status hstep_graph_silu(hstep_graph *graph, const char *name, hstep_value x, hstep_value *y,
-                              hstep_error *error) {
+hstep_status hstep_graph_silu(hstep_graph *graph, const char *name, hstep_value x, hstep_value *y, hstep_error *error) {
     return append_unary(graph, name, HS_OP_SILU, x, 0, 0, y, error);
 }
 

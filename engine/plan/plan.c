@@ -67,8 +67,9 @@ static hstep_status resolve_shape(const hs_plan *plan, const hs_value_info *info
 static hstep_status resolve_shapes(hs_plan *plan, const bool *wanted, hstep_error *error) {
     const hstep_graph *graph = plan->request.graph;
     size_t rows = 0;
-    HS_RETURN_IF(__builtin_mul_overflow(plan->request.sequences, plan->request.length, &rows) || rows > INT32_MAX,
-                 error, HSTEP_ERROR_SHAPE, "a batch of %zu sequences of %zu positions is too large",
+    HS_RETURN_IF(__builtin_mul_overflow(plan->request.sequences, plan->request.length, &rows) || rows == 0 ||
+                     rows > INT32_MAX,
+                 error, HSTEP_ERROR_SHAPE, "a batch of %zu sequences of %zu positions; give 1 to 2^31 - 1 rows in all",
                  plan->request.sequences, plan->request.length);
     for (size_t v = 0; v < graph->value_count; v++) {
         if (wanted[v])
@@ -202,8 +203,7 @@ hstep_status hs_plan_backward(hs_plan *plan, hstep_error *error) {
 }
 
 hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *error) {
-    HS_FORWARD(
-        plan->request.backend->api->program_finish(plan->request.backend, plan->program, plan->flags, error));
+    HS_FORWARD(plan->request.backend->api->program_finish(plan->request.backend, plan->program, plan->flags, error));
     size_t first = 0;
     while (first < plan->calls && plan->flags[first] == 0)
         first++;

@@ -25,15 +25,15 @@ typedef struct hs_plan_request {
 
 typedef struct hs_plan {
     hs_plan_request request;
-    bool *needed;         /* by node */
-    hs_view *views;       /* by value - 1; buffer NULL where the plan does not need the value */
-    hs_buffer **owned;    /* by value - 1: inputs, tables, the seed */
-    hs_buffer *arena;     /* all computed values that nobody keeps */
+    bool *needed;      /* by node */
+    hs_view *views;    /* by value - 1; buffer NULL where the plan does not need the value */
+    hs_buffer **owned; /* by value - 1: inputs, tables, the seed */
+    hs_buffer *arena;  /* all computed values that nobody keeps */
     size_t arena_bytes;
-    hs_program *program;  /* forward calls, then backward calls */
+    hs_program *program; /* forward calls, then backward calls */
     size_t forward_calls, calls;
-    size_t *call_nodes;   /* the node behind each call */
-    uint32_t *flags;      /* of the last finish, by call */
+    size_t *call_nodes; /* the node behind each call */
+    uint32_t *flags;    /* of the last finish, by call */
 } hs_plan;
 
 hstep_status hs_plan_create(const hs_plan_request *request, hs_plan **plan, hstep_error *error);

@@ -141,7 +141,8 @@ static hstep_status place_all(placement *p, hstep_error *error) {
         if (s->offset + s->bytes > plan->arena_bytes)
             plan->arena_bytes = s->offset + s->bytes;
     }
-    HS_FORWARD(plan->request.backend->api->buffer_create(plan->request.backend, plan->arena_bytes, &plan->arena, error));
+    HS_FORWARD(
+        plan->request.backend->api->buffer_create(plan->request.backend, plan->arena_bytes, &plan->arena, error));
     for (size_t v = 0; v < p->graph->value_count; v++) {
         if (p->of_value[v] == SIZE_MAX)
             continue;

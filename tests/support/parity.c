@@ -90,12 +90,13 @@ void hs_parity_check(hs_parity *parity, const hs_test_description *description, 
     static const hs_test_fill fills[] = {HS_TEST_SMALL,  HS_TEST_SPECIAL, HS_TEST_UNIFORM,
                                          HS_TEST_POWERS, HS_TEST_WIDE,    HS_TEST_HUGE};
     static const char *const names[] = {"small", "special", "uniform", "powers of two", "wide", "huge"};
+    const size_t counts[] = {1, 2, sizeof fills / sizeof *fills, sizeof fills / sizeof *fills};
     hs_test_call *call = hs_test_call_create(description);
-    for (size_t i = 0; i < (depth == HS_PARITY_BRIEF ? 2 : sizeof fills / sizeof *fills); i++) {
+    for (size_t i = 0; i < counts[depth]; i++) {
         hs_test_call_fill(call, fills[i], 7 + i);
         hs_parity_compare(parity, call, names[i]);
     }
-    if (depth != HS_PARITY_BRIEF) {
+    if (depth >= HS_PARITY_FULL) {
         hs_test_call_fill(call, HS_TEST_UNIFORM, 5);
         scale_values(call, 0x1p-68);
         hs_parity_compare(parity, call, "f32 subnormals");

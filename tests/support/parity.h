@@ -18,9 +18,10 @@ typedef struct hs_parity {
 } hs_parity;
 
 typedef enum hs_parity_depth {
-    HS_PARITY_BRIEF,  /* ordinary and special data: for large shapes */
-    HS_PARITY_FULL,   /* every fill, and two whose products are subnormal in f32 and in f64 */
-    HS_PARITY_PLANTED /* the same, and one infinity or NaN at a time in each operand */
+    HS_PARITY_ORDINARY, /* ordinary data: for the largest shapes */
+    HS_PARITY_BRIEF,    /* and special data */
+    HS_PARITY_FULL,     /* and every other fill, and two whose products are subnormal in f32 and in f64 */
+    HS_PARITY_PLANTED   /* and one infinity or NaN at a time in each operand */
 } hs_parity_depth;
 
 void hs_parity_open(hs_parity *parity);

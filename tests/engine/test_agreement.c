@@ -1,0 +1,100 @@
+/* The reference and the threaded tier give the same bits for a whole backward pass and for whole runs. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/models.h"
+
+typedef struct shape {
+    hs_test_setup setup;
+    size_t sequences, length;
+} shape;
+
+static const shape shapes[] = {
+    {{.vocabulary = 258, .width = 4, .heads = 2, .feed_forward = 8}, 1, 3},
+    {{.vocabulary = 61, .width = 48, .heads = 6, .kv_heads = 2, .feed_forward = 70, .layers = 3}, 3, 19},
+    {{.vocabulary = 33, .width = 18, .heads = 3, .kv_heads = 1, .feed_forward = 17, .layers = 1}, 5, 70},
+    {{.vocabulary = 7, .width = 2, .heads = 1, .feed_forward = 1, .layers = 1}, 1, 1},
+};
+
+static double *gradients_on(const shape *s, hstep_precision precision, hstep_backend backend, unsigned threads,
+                            double *loss) {
+    hs_test_setup setup = s->setup;
+    setup.precision = precision;
+    setup.backend = backend;
+    setup.threads = threads;
+    hs_test_run run = hs_test_run_create(&setup);
+    hs_test_batch batch = hs_test_batch_create(s->sequences, s->length, setup.vocabulary, false, 5);
+    hstep_error error = {0};
+    hs_test_expect_ok(hstep_trainer_record(run.trainer, &batch.batch, loss, &error), &error);
+    hs_test_expect_ok(hstep_trainer_backward(run.trainer, &error), &error);
+    double *gradients = hs_test_read_gradients(&run);
+    hs_test_batch_destroy(&batch);
+    hs_test_run_destroy(&run);
+    return gradients;
+}
+
+static size_t scalars_of(const shape *s) {
+    hs_test_run run = hs_test_run_create(&s->setup);
+    const size_t count = hstep_model_scalar_count(run.model);
+    hs_test_run_destroy(&run);
+    return count;
+}
+
+static void compare_backward(hstep_precision precision) {
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const size_t bytes = scalars_of(&shapes[i]) * sizeof(double);
+        double loss = 0, other = 0;
+        double *expected = gradients_on(&shapes[i], precision, HSTEP_BACKEND_CPU_REFERENCE, 1, &loss);
+        for (unsigned threads = 1; threads <= 3; threads++) {
+            double *actual = gradients_on(&shapes[i], precision, HSTEP_BACKEND_CPU, threads, &other);
+            cr_expect(memcmp(&loss, &other, sizeof loss) == 0, "loss of shape %zu, %u threads", i, threads);
+            cr_expect(memcmp(expected, actual, bytes) == 0, "gradients of shape %zu, %u threads", i, threads);
+            free(actual);
+        }
+        free(expected);
+    }
+}
+
+Test(agreement, backward_f64) { compare_backward(HSTEP_PRECISION_F64); }
+Test(agreement, backward_fp16) { compare_backward(HSTEP_PRECISION_FP16); }
+Test(agreement, backward_bf16) { compare_backward(HSTEP_PRECISION_BF16); }
+
+/* Weights after 12 attempts, skips under a large starting scale included. */
+static uint64_t train(hstep_precision precision, hstep_backend backend, unsigned threads, uint64_t *skips) {
+    const hs_test_setup setup = {.backend = backend,
+                                 .threads = threads,
+                                 .precision = precision,
+                                 .vocabulary = 40,
+                                 .width = 24,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .feed_forward = 33,
+                                 .scaler = {.initial = 0x1p24, .minimum = 1, .maximum = 0x1p24, .growth_interval = 3}};
+    hs_test_run run = hs_test_run_create(&setup);
+    hstep_error error = {0};
+    for (uint64_t i = 0; i < 12; i++) {
+        hs_test_batch batch = hs_test_batch_create(3, 9, 40, true, i);
+        hstep_update update;
+        hs_test_expect_ok(hstep_trainer_update(run.trainer, &batch.batch, 1, &update, &error), &error);
+        *skips += update.outcome == HSTEP_SKIPPED;
+        hs_test_batch_destroy(&batch);
+    }
+    uint64_t checksum = 0;
+    hs_test_expect_ok(hstep_model_checksum(run.model, &checksum, &error), &error);
+    hs_test_run_destroy(&run);
+    return checksum;
+}
+
+Test(agreement, whole_runs) {
+    for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_BF16; precision++) {
+        uint64_t skips = 0, other_skips = 0;
+        const uint64_t expected = train(precision, HSTEP_BACKEND_CPU_REFERENCE, 1, &skips);
+        cr_expect_eq(precision == HSTEP_PRECISION_FP16, skips > 0);
+        for (unsigned threads = 1; threads <= 3; threads++) {
+            other_skips = 0;
+            cr_expect_eq(train(precision, HSTEP_BACKEND_CPU, threads, &other_skips), expected);
+            cr_expect_eq(other_skips, skips);
+        }
+    }
+}
