@@ -58,12 +58,11 @@ static bool supports(const hs_backend *backend, hs_operation operation, hstep_pr
     return (unsigned)precision <= HSTEP_PRECISION_BF16 && find_kernel(as_cpu(backend)->tier, operation) != NULL;
 }
 
-/* Aligned and never NULL for a lack of bytes. */
+/* Aligned, and never NULL because bytes is 0. */
 static void *allocate_aligned(size_t bytes) {
-    size_t padded;
-    if (__builtin_add_overflow(bytes, (size_t)ALIGNMENT, &padded))
+    if (bytes > PTRDIFF_MAX - ALIGNMENT)
         return NULL;
-    return aligned_alloc(ALIGNMENT, padded / ALIGNMENT * ALIGNMENT);
+    return aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
 }
 
 static hstep_status buffer_create(hs_backend *backend, size_t bytes, hs_buffer **buffer, hstep_error *error) {
