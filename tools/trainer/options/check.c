@@ -1,0 +1,70 @@
+/* Options that are right one by one and contradict each other. Each message names the options and a way out. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "trainer/exit.h"
+#include "trainer/options/options.h"
+#include "trainer/report.h"
+
+static int check_model(const hs_options *o) {
+    if (o->width % o->heads != 0)
+        return hs_report_usage("train", "--heads %" PRIu64 " does not divide --width %" PRIu64 ": change one of them",
+                               o->heads, o->width);
+    if (o->width / o->heads % 2 != 0)
+        return hs_report_usage("train",
+                               "--width %" PRIu64 " and --heads %" PRIu64 " make heads of odd width %" PRIu64
+                               "; rotary embedding needs an even one: change --width or --heads",
+                               o->width, o->heads, o->width / o->heads);
+    if (o->kv_heads != 0 && o->heads % o->kv_heads != 0)
+        return hs_report_usage("train",
+                               "--kv-heads %" PRIu64 " does not divide --heads %" PRIu64 ": change one of them",
+                               o->kv_heads, o->heads);
+    return HS_EXIT_DONE;
+}
+
+static int check_schedule(const hs_options *o) {
+    if (o->min_learning_rate > o->learning_rate)
+        return hs_report_usage("train", "--min-learning-rate %g is above --learning-rate %g: lower it",
+                               o->min_learning_rate, o->learning_rate);
+    if (o->warmup_steps > o->steps)
+        return hs_report_usage(
+            "train", "--warmup-steps %" PRIu64 " is more than --steps %" PRIu64 ": the warm-up would not end; lower it",
+            o->warmup_steps, o->steps);
+    return HS_EXIT_DONE;
+}
+
+static bool power_of_two(double value) {
+    int exponent;
+    return frexp(value, &exponent) == 0.5;
+}
+
+static int check_scaler(const hs_options *o) {
+    const struct {
+        const char *name;
+        double value;
+    } scales[] = {{"loss-scale", o->scaler.initial},
+                  {"min-loss-scale", o->scaler.minimum},
+                  {"max-loss-scale", o->scaler.maximum}};
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; ++i)
+        if (!power_of_two(scales[i].value))
+            return hs_report_usage("train", "--%s %.17g is no power of two: give 1, 2, 4, ..., such as 65536",
+                                   scales[i].name, scales[i].value);
+    if (o->scaler.initial < o->scaler.minimum)
+        return hs_report_usage("train", "--loss-scale %.17g is below --min-loss-scale %.17g: change one of them",
+                               o->scaler.initial, o->scaler.minimum);
+    if (o->scaler.initial > o->scaler.maximum)
+        return hs_report_usage("train",
+                               "--loss-scale %.17g is above --max-loss-scale %.17g, which in bf16 and f64 is "
+                               "1 unless given: change one of them",
+                               o->scaler.initial, o->scaler.maximum);
+    return HS_EXIT_DONE;
+}
+
+int hs_options_check(const hs_options *options) {
+    int status = check_model(options);
+    if (status == HS_EXIT_DONE)
+        status = check_schedule(options);
+    if (status == HS_EXIT_DONE)
+        status = check_scaler(options);
+    return status;
+}

@@ -1,0 +1,136 @@
+#include <string.h>
+
+#include <halfstep/context.h>
+#include <halfstep/model.h>
+
+#include "trainer/options/options.h"
+
+static const hs_choice PRECISIONS[] = {{"bf16", HSTEP_PRECISION_BF16},      {"fp16", HSTEP_PRECISION_FP16},
+                                       {"f64", HSTEP_PRECISION_F64},        {"bf16-fp32", HSTEP_PRECISION_BF16},
+                                       {"fp16-fp32", HSTEP_PRECISION_FP16}, {NULL, 0}};
+static const hs_choice BACKENDS[] = {{"auto", HSTEP_BACKEND_AUTO},
+                                     {"cpu", HSTEP_BACKEND_CPU},
+                                     {"cpu-reference", HSTEP_BACKEND_CPU_REFERENCE},
+                                     {"vulkan", HSTEP_BACKEND_VULKAN},
+                                     {NULL, 0}};
+static const hs_choice SCHEDULES[] = {
+    {"constant", HSTEP_SCHEDULE_CONSTANT}, {"cosine", HSTEP_SCHEDULE_COSINE}, {NULL, 0}};
+static const hs_choice INITIALIZATIONS[] = {{"normal", HSTEP_INIT_NORMAL}, {"xavier", HSTEP_INIT_XAVIER}, {NULL, 0}};
+
+/* Sizes beyond these are typing errors; what is too large for the machine is refused when memory is asked for. */
+#define MANY 1048576
+#define LONG_RUN 1e12
+#define LARGEST_SCALE 0x1p1000
+
+#define TARGET(field) .offset = offsetof(hs_options, field)
+#define COUNT(field, least, most) TARGET(field), .kind = HS_OPTION_COUNT, .minimum = least, .maximum = most
+#define REAL(field, least, most) TARGET(field), .kind = HS_OPTION_REAL, .minimum = least, .maximum = most
+#define CHOICE(field, list) TARGET(field), .kind = HS_OPTION_CHOICE, .choices = list
+#define TEXT(field) TARGET(field), .kind = HS_OPTION_TEXT
+#define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG, .command_line_only = true
+#define SCALE(field) REAL(scaler.field, 1, LARGEST_SCALE), .by_precision = true
+
+/* clang-format off */
+static const hs_option TABLE[] = {
+    {.name = "data", .group = "Data", TARGET(data), .kind = HS_OPTION_TEXTS, .argument = "FILE",
+     .help = "Text to train on, any bytes; may be repeated, files are joined in order. Without it: a built-in corpus "
+             "of two-digit sums, made from --seed"},
+    {.name = "held-out", .group = "Data", REAL(held_out, 0, 1), .below = true, .argument = "SHARE", .initial = "0.1",
+     .help = "Share of the text, at its end, that evaluation uses and training never sees"},
+
+    {.name = "precision", .group = "Model", CHOICE(precision, PRECISIONS), .argument = "P", .initial = "bf16",
+     .help = "How matrix products round"},
+    {.name = "layers", .group = "Model", COUNT(layers, 1, 1024), .argument = "N", .initial = "4", .builtin_initial = "2",
+     .help = "Decoder blocks"},
+    {.name = "width", .group = "Model", COUNT(width, 2, MANY), .argument = "N", .initial = "128", .builtin_initial = "64",
+     .help = "Width of the residual stream"},
+    {.name = "heads", .group = "Model", COUNT(heads, 1, MANY), .argument = "N", .initial = "4",
+     .help = "Attention heads; they divide the width, and the width of one is even"},
+    {.name = "kv-heads", .group = "Model", COUNT(kv_heads, 0, MANY), .argument = "N", .initial = "0",
+     .help = "Key and value heads; they divide --heads; 0: as many as --heads"},
+    {.name = "feed-forward", .group = "Model", COUNT(feed_forward, 1, MANY), .argument = "N", .initial = "384", .builtin_initial = "192",
+     .help = "Width of the feed-forward layers"},
+    {.name = "context", .group = "Model", COUNT(context, 1, MANY), .argument = "N", .initial = "64", .builtin_initial = "32",
+     .help = "Tokens in a training sequence"},
+    {.name = "init", .group = "Model", CHOICE(init, INITIALIZATIONS), .argument = "SCHEME", .initial = "normal", .builtin_initial = "xavier",
+     .help = "Initial weights: normal 0.02 with scaled residual projections, or Xavier uniform"},
+
+    {.name = "steps", .group = "Training", COUNT(steps, 1, LONG_RUN), .argument = "N", .initial = "500", .builtin_initial = "1000",
+     .help = "Committed updates"},
+    {.name = "batch-size", .group = "Training", COUNT(batch_size, 1, MANY), .argument = "N", .initial = "12", .builtin_initial = "32",
+     .help = "Sequences in a micro-batch"},
+    {.name = "micro-batches", .group = "Training", COUNT(micro_batches, 1, MANY), .argument = "N", .initial = "1",
+     .help = "Micro-batches whose gradients add up to one update"},
+    {.name = "replicas", .group = "Training", COUNT(replicas, 1, MANY), .argument = "N", .initial = "1",
+     .help = "Replicas in an update, each with its micro-batches"},
+    {.name = "learning-rate", .group = "Training", REAL(learning_rate, 0, 1e6), .argument = "X", .initial = "0.001", .builtin_initial = "0.003",
+     .help = "Peak of the schedule"},
+    {.name = "schedule", .group = "Training", CHOICE(schedule, SCHEDULES), .argument = "KIND", .initial = "cosine",
+     .help = "Learning rate after the warm-up"},
+    {.name = "min-learning-rate", .group = "Training", REAL(min_learning_rate, 0, 1e6), .argument = "X",
+     .initial = "0", .help = "End of the cosine"},
+    {.name = "warmup-steps", .group = "Training", COUNT(warmup_steps, 0, LONG_RUN), .argument = "N", .initial = "50",
+     .help = "Updates during which the rate rises to its peak; unless given, at most a tenth of --steps"},
+    {.name = "beta1", .group = "Training", REAL(beta1, 0, 1), .below = true, .argument = "X", .initial = "0.9",
+     .help = "AdamW: decay of the first moment"},
+    {.name = "beta2", .group = "Training", REAL(beta2, 0, 1), .below = true, .argument = "X", .initial = "0.999",
+     .help = "AdamW: decay of the second moment"},
+    {.name = "epsilon", .group = "Training", REAL(epsilon, 0, 1), .above = true, .argument = "X", .initial = "1e-8",
+     .help = "AdamW: added to the root of the second moment"},
+    {.name = "weight-decay", .group = "Training", REAL(weight_decay, 0, 1e6), .argument = "X", .initial = "0.01",
+     .help = "AdamW: decoupled decay of matrices"},
+    {.name = "grad-clip", .group = "Training", REAL(grad_clip, 0, 1e300), .above = true, .argument = "X",
+     .initial = "1", .help = "Largest norm of the unscaled gradients"},
+
+    {.name = "loss-scale", .group = "Loss scaling", SCALE(initial), .argument = "S",
+     .help = "First loss scale, a power of two"},
+    {.name = "min-loss-scale", .group = "Loss scaling", SCALE(minimum), .argument = "S",
+     .help = "Skips never take the scale below this"},
+    {.name = "max-loss-scale", .group = "Loss scaling", SCALE(maximum), .argument = "S",
+     .help = "Growth never takes the scale above this"},
+    {.name = "growth-interval", .group = "Loss scaling", COUNT(scaler.growth_interval, 1, LONG_RUN), .argument = "N",
+     .by_precision = true, .help = "Committed updates after which the scale doubles"},
+
+    {.name = "eval-every", .group = "Evaluation and samples", COUNT(eval_every, 0, LONG_RUN), .argument = "N",
+     .initial = "100", .help = "Updates between evaluations on the held-out text; 0: at the end only"},
+    {.name = "eval-batches", .group = "Evaluation and samples", COUNT(eval_batches, 0, LONG_RUN), .argument = "N",
+     .initial = "8", .help = "Batches in an evaluation during the run, evenly spaced; 0: all. The one at the end "
+                             "takes all"},
+    {.name = "prompt", .group = "Evaluation and samples", TEXT(prompt), .argument = "TEXT", .initial = "\n",
+     .help = "Text that the sample at the end goes on from"},
+    {.name = "sample-tokens", .group = "Evaluation and samples", COUNT(sample_tokens, 0, MANY), .argument = "N",
+     .initial = "120", .help = "Length of the sample; 0: none"},
+    {.name = "temperature", .group = "Evaluation and samples", REAL(temperature, 0, 1e6), .argument = "X",
+     .initial = "0.8", .help = "Of the sample; 0: always the likeliest token"},
+
+    {.name = "backend", .group = "Run", CHOICE(backend, BACKENDS), .argument = "B", .initial = "auto",
+     .help = "What computes"},
+    {.name = "threads", .group = "Run", COUNT(threads, 0, 4096), .argument = "N", .initial = "0",
+     .help = "Processor threads; 0: as many as the process may use. No result depends on it"},
+    {.name = "seed", .group = "Run", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
+     .help = "Of initial weights, batches, built-in corpus and sample"},
+
+    {.name = "out", .group = "Output", TEXT(out), .argument = "DIR",
+     .help = "Folder for records.jsonl; without it: runs/ and a name made of time and precision"},
+    {.name = "records", .group = "Output", TEXT(records), .argument = "FILE",
+     .help = "Where records go instead; - is standard output"},
+    {.name = "quiet", .group = "Output", FLAG(quiet), .help = "No progress, no summary"},
+    {.name = "config", .group = "Output", TEXT(config), .command_line_only = true, .argument = "FILE",
+     .help = "JSON object with any of these options, such as {\"steps\": 500}; the command line wins"},
+    {.name = "help", .group = "Output", FLAG(help), .help = "This text"},
+};
+/* clang-format on */
+
+_Static_assert(sizeof TABLE / sizeof TABLE[0] <= HS_OPTIONS_MAX, "hs_options.sources must have a place for each");
+
+const hs_option *hs_option_table(size_t *count) {
+    *count = sizeof TABLE / sizeof TABLE[0];
+    return TABLE;
+}
+
+const hs_option *hs_option_find(const char *name) {
+    for (size_t i = 0; i < sizeof TABLE / sizeof TABLE[0]; ++i)
+        if (strcmp(TABLE[i].name, name) == 0)
+            return &TABLE[i];
+    return NULL;
+}

@@ -1,0 +1,137 @@
+/* Storing one value of one option: strict about its text, its range and its kind. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/options/options.h"
+
+static bool refuse(hs_refusal *refusal, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static bool refuse(hs_refusal *refusal, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(refusal->why, sizeof refusal->why, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+const char *hs_option_choice_name(const hs_option *option, int value) {
+    for (const hs_choice *choice = option->choices; choice->name != NULL; ++choice)
+        if (choice->value == value)
+            return choice->name;
+    return "";
+}
+
+double hs_option_scaler_default(const hs_option *option, hstep_precision precision, char *text, size_t size) {
+    const hs_options defaults = {.scaler = hstep_scaler_defaults(precision)};
+    const void *value = hs_option_value(option, &defaults);
+    const double number = option->kind == HS_OPTION_COUNT ? (double)*(const uint64_t *)value : *(const double *)value;
+    snprintf(text, size, "%.17g", number);
+    return number;
+}
+
+static bool inside(const hs_option *option, double value) {
+    return (option->above ? value > option->minimum : value >= option->minimum) &&
+           (option->below ? value < option->maximum : value <= option->maximum);
+}
+
+static bool refuse_range(const hs_option *option, hs_refusal *refusal) {
+    return refuse(refusal, "give a number %s %.17g and %s %.17g", option->above ? "above" : "of at least",
+                  option->minimum, option->below ? "below" : "at most", option->maximum);
+}
+
+bool hs_option_store_count(const hs_option *option, uint64_t value, hs_options *options, hs_refusal *refusal) {
+    if (!inside(option, (double)value))
+        return refuse_range(option, refusal);
+    *(uint64_t *)hs_option_target(option, options) = value;
+    return true;
+}
+
+bool hs_option_store_real(const hs_option *option, double value, hs_options *options, hs_refusal *refusal) {
+    if (!inside(option, value))
+        return refuse_range(option, refusal);
+    *(double *)hs_option_target(option, options) = value;
+    return true;
+}
+
+static bool store_count_text(const hs_option *option, const char *text, hs_options *options, hs_refusal *refusal) {
+    char *end;
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end != '\0')
+        return refuse(refusal, "give a whole number such as %s", option->initial != NULL ? option->initial : "2000");
+    /* Records and configuration files hold whole numbers up to 2^63 - 1. */
+    if (errno == ERANGE || value > INT64_MAX)
+        return refuse_range(option, refusal);
+    return hs_option_store_count(option, value, options, refusal);
+}
+
+static bool store_real_text(const hs_option *option, const char *text, hs_options *options, hs_refusal *refusal) {
+    char *end;
+    const double value = strtod(text, &end);
+    if (!(isdigit((unsigned char)text[0]) || text[0] == '.' || text[0] == '-') || *end != '\0')
+        return refuse(refusal, "give a number such as %s", option->initial != NULL ? option->initial : "128");
+    return hs_option_store_real(option, value, options, refusal);
+}
+
+static bool store_choice(const hs_option *option, const char *text, hs_options *options, hs_refusal *refusal) {
+    char names[100] = "";
+    for (const hs_choice *choice = option->choices; choice->name != NULL; ++choice) {
+        if (strcmp(choice->name, text) == 0) {
+            *(int *)hs_option_target(option, options) = choice->value;
+            return true;
+        }
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used == 0 ? "" : ", ", choice->name);
+    }
+    return refuse(refusal, "give one of %s", names);
+}
+
+/* The first text of a stronger source replaces the list of a weaker one; further ones are added. */
+static bool append_text(const hs_option *option, const char *text, hs_source source, hs_options *options,
+                        hs_refusal *refusal) {
+    size_t rows;
+    const size_t place = (size_t)(option - hs_option_table(&rows));
+    hs_texts *texts = hs_option_target(option, options);
+    if (options->sources[place] < source)
+        texts->count = 0;
+    const char **items = realloc(texts->items, (texts->count + 1) * sizeof *items);
+    if (items == NULL)
+        return refuse(refusal, "there is no memory for it");
+    texts->items = items;
+    texts->items[texts->count++] = text;
+    return true;
+}
+
+static bool store(const hs_option *option, const char *text, hs_source source, hs_options *options,
+                  hs_refusal *refusal) {
+    switch (option->kind) {
+    case HS_OPTION_FLAG:
+        *(bool *)hs_option_target(option, options) = true;
+        return true;
+    case HS_OPTION_COUNT:
+        return store_count_text(option, text, options, refusal);
+    case HS_OPTION_REAL:
+        return store_real_text(option, text, options, refusal);
+    case HS_OPTION_CHOICE:
+        return store_choice(option, text, options, refusal);
+    case HS_OPTION_TEXT:
+        *(const char **)hs_option_target(option, options) = text;
+        return true;
+    case HS_OPTION_TEXTS:
+        return append_text(option, text, source, options, refusal);
+    }
+    return false;
+}
+
+bool hs_option_store_text(const hs_option *option, const char *text, hs_source source, hs_options *options,
+                          hs_refusal *refusal) {
+    size_t rows;
+    const size_t place = (size_t)(option - hs_option_table(&rows));
+    if (!store(option, text, source, options, refusal))
+        return false;
+    options->sources[place] = source;
+    return true;
+}

@@ -1,0 +1,62 @@
+#include "trainer/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "trainer/exit.h"
+
+static void print(const char *format, va_list arguments) {
+    fputs("trainer: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+void hs_report(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print(format, arguments);
+    va_end(arguments);
+}
+
+int hs_report_usage(const char *command, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    print(format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "See: trainer %s%s--help\n", command != NULL ? command : "", command != NULL ? " " : "");
+    return HS_EXIT_USAGE;
+}
+
+static int exit_status(hstep_status status) {
+    switch (status) {
+    case HSTEP_OK:
+        return HS_EXIT_DONE;
+    case HSTEP_ERROR_ARGUMENT:
+    case HSTEP_ERROR_SHAPE:
+    case HSTEP_ERROR_TOKEN:
+    case HSTEP_ERROR_NO_TARGETS:
+        return HS_EXIT_USAGE;
+    case HSTEP_ERROR_INPUT_FILE:
+        return HS_EXIT_INPUT;
+    case HSTEP_ERROR_OUTPUT_FILE:
+        return HS_EXIT_OUTPUT;
+    case HSTEP_ERROR_BACKEND_UNAVAILABLE:
+    case HSTEP_ERROR_UNSUPPORTED:
+    case HSTEP_ERROR_MEMORY:
+        return HS_EXIT_UNAVAILABLE;
+    case HSTEP_ERROR_NONFINITE_FORWARD:
+    case HSTEP_ERROR_MISSING_GRADIENT:
+    case HSTEP_ERROR_DIRTY_GRADIENT:
+    case HSTEP_ERROR_STALE_TAPE:
+        break;
+    }
+    return HS_EXIT_NUMERICAL_STOP;
+}
+
+int hs_report_error(const hstep_error *error) {
+    if (error->operation[0] != '\0')
+        hs_report("%s (operation %s)", error->message, error->operation);
+    else
+        hs_report("%s", error->message);
+    return exit_status(error->status);
+}

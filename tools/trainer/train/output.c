@@ -1,0 +1,89 @@
+#include "trainer/train/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char RECORDS[] = "records.jsonl";
+
+static void fail(hstep_error *error, const char *path, const char *reason, const char *advice) {
+    *error = (hstep_error){.status = HSTEP_ERROR_OUTPUT_FILE};
+    snprintf(error->message, sizeof error->message, "cannot write '%.240s': %s: %s", path, reason, advice);
+}
+
+static int make_folder(const char *path) { return mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno; }
+
+/* Makes a folder and those above it. Returns 0 or errno. */
+static int make_folders(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        const int failed = make_folder(path);
+        *slash = '/';
+        if (failed != 0)
+            return failed;
+    }
+    return make_folder(path);
+}
+
+static char *records_in(const char *folder) {
+    const size_t size = strlen(folder) + sizeof RECORDS + 1;
+    char *path = malloc(size);
+    if (path != NULL)
+        snprintf(path, size, "%s/%s", folder, RECORDS);
+    return path;
+}
+
+/* Records of an earlier run are never written over unless --records names them. */
+static char *in_folder(const char *folder, hstep_error *error) {
+    char *copy = strdup(folder), *path = records_in(folder);
+    const int failed = copy == NULL || path == NULL ? ENOMEM : make_folders(copy);
+    free(copy);
+    if (failed != 0)
+        fail(error, folder, strerror(failed), "give another --out");
+    else if (access(path, F_OK) == 0)
+        fail(error, path, strerror(EEXIST), "give another --out, or remove the run that is there");
+    else
+        return path;
+    free(path);
+    return NULL;
+}
+
+/* runs/ and time and precision; two runs of one second get different names, since mkdir tells who was first. */
+static char *in_new_folder(hstep_precision precision, hstep_error *error) {
+    char stamp[32] = "", folder[96];
+    const time_t now = time(NULL);
+    struct tm local;
+    if (localtime_r(&now, &local) != NULL)
+        strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    int failed = make_folder("runs");
+    for (int i = 1; failed == 0; ++i) {
+        const char *name = hstep_precision_name(precision);
+        const int length = (int)strcspn(name, "-");
+        char number[16] = "";
+        if (i > 1)
+            snprintf(number, sizeof number, "-%d", i);
+        snprintf(folder, sizeof folder, "runs/%s-%.*s%s", stamp, length, name, number);
+        if (mkdir(folder, 0777) == 0) {
+            char *path = records_in(folder);
+            if (path == NULL)
+                fail(error, folder, strerror(ENOMEM), "close other programs");
+            return path;
+        }
+        failed = errno == EEXIST ? 0 : errno;
+    }
+    fail(error, "runs", strerror(failed), "run from a folder that you may write to, or give --out");
+    return NULL;
+}
+
+char *hs_output_path(const hs_options *options, hstep_error *error) {
+    if (options->records == NULL)
+        return options->out != NULL ? in_folder(options->out, error)
+                                    : in_new_folder((hstep_precision)options->precision, error);
+    char *path = strdup(options->records);
+    if (path == NULL)
+        fail(error, options->records, strerror(ENOMEM), "close other programs");
+    return path;
+}

@@ -1,0 +1,47 @@
+/* Everything that a run is made of: data, context, model, trainer, records. */
+#ifndef HS_TRAINER_RUN_H
+#define HS_TRAINER_RUN_H
+
+#include <halfstep/halfstep.h>
+#include <halfstep/records.h>
+
+#include "trainer/options/options.h"
+#include "trainer/text/corpus.h"
+#include "trainer/train/progress.h"
+#include "trainer/train/tally.h"
+
+typedef struct hs_run {
+    const hs_options *options;
+    hs_corpus corpus; /* without text when --data was given */
+    hstep_dataset *dataset;
+    double unigram_loss;
+    hstep_context *context;
+    hstep_decoder_config decoder;
+    hstep_model *model;
+    hstep_trainer *trainer;
+    char *records_path;
+    hstep_records *records;
+    /* One window: window_count batches, each of batch_tokens tokens and targets. */
+    size_t window_count, batch_tokens;
+    int32_t *tokens, *targets;
+    hstep_batch *window;
+    hs_tally tally;
+    hs_progress progress;
+    double start;
+    bool warned;      /* of many skips */
+    uint64_t correct; /* held-out sums answered right at the end */
+} hs_run;
+
+/* Sets a run up, in the order in which mistakes should be found; the output comes last. */
+hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *error);
+
+/* Writes the first record. */
+hstep_status hs_run_write_start(hs_run *run, hstep_error *error);
+
+/* Fills the window of a scheduled step. */
+hstep_status hs_run_fill_window(hs_run *run, uint64_t step, hstep_error *error);
+
+/* Closes the records, whose last error counts, and frees all. */
+hstep_status hs_run_destroy(hs_run *run, hstep_error *error);
+
+#endif

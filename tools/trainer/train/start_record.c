@@ -1,0 +1,95 @@
+/* The first record of a run: its configuration, from the table of options, and what it stands on. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/text/sample.h"
+#include "trainer/train/run.h"
+
+static hstep_setting setting_of(const hs_option *option, const hs_options *options, const char *data) {
+    const void *value = hs_option_value(option, options);
+    hstep_setting setting = {.name = option->name};
+    switch (option->kind) {
+    case HS_OPTION_FLAG:
+        setting.kind = HSTEP_SETTING_BOOLEAN;
+        setting.boolean = *(const bool *)value;
+        break;
+    case HS_OPTION_COUNT:
+        setting.kind = HSTEP_SETTING_INTEGER;
+        setting.integer = *(const uint64_t *)value;
+        break;
+    case HS_OPTION_REAL:
+        setting.kind = HSTEP_SETTING_NUMBER;
+        setting.number = *(const double *)value;
+        break;
+    case HS_OPTION_CHOICE:
+        setting.kind = HSTEP_SETTING_TEXT;
+        setting.text = hs_option_choice_name(option, *(const int *)value);
+        break;
+    case HS_OPTION_TEXT:
+        setting.kind = HSTEP_SETTING_TEXT;
+        setting.text = *(const char *const *)value;
+        break;
+    case HS_OPTION_TEXTS:
+        setting.kind = HSTEP_SETTING_TEXT;
+        setting.text = data;
+        break;
+    }
+    return setting;
+}
+
+/* The names of the data files as one text, from malloc. */
+static char *join(const hs_texts *texts) {
+    size_t size = 1;
+    for (size_t i = 0; i < texts->count; ++i)
+        size += strlen(texts->items[i]) + 3;
+    char *joined = calloc(1, size);
+    size_t used = 0;
+    for (size_t i = 0; i < texts->count && joined != NULL; ++i)
+        used += (size_t)snprintf(joined + used, size - used, "%s%s", i == 0 ? "" : " + ", texts->items[i]);
+    return joined;
+}
+
+static hstep_status write_run(hs_run *run, const char *data_name, hstep_error *error) {
+    const hs_options *o = run->options;
+    hstep_setting settings[HS_OPTIONS_MAX];
+    size_t rows, count = 0;
+    const hs_option *table = hs_option_table(&rows);
+    for (size_t i = 0; i < rows; ++i)
+        if (strcmp(table[i].name, "help") != 0)
+            settings[count++] = setting_of(&table[i], o, o->data.count > 0 ? data_name : NULL);
+    const size_t tokens = hstep_dataset_tokens(run->dataset);
+    const size_t training = hstep_dataset_training_tokens(run->dataset);
+    const hstep_data_source source = {
+        .name = o->data.count > 0 ? data_name : "built-in sums",
+        .tokens = tokens,
+        .training_tokens = training,
+        .evaluation_tokens = tokens - training,
+        .checksum = hstep_dataset_checksum(run->dataset),
+        .unigram_loss = run->unigram_loss,
+    };
+    hstep_run_record record = {
+        .precision = (hstep_precision)o->precision,
+        .settings = settings,
+        .setting_count = count,
+        .decoder = &run->decoder,
+        .parameter_tensors = hstep_model_parameter_count(run->model),
+        .parameters = hstep_model_scalar_count(run->model),
+        .backend = hstep_context_backend_name(run->context),
+        .device = hstep_context_device_name(run->context),
+        .threads = hstep_context_threads(run->context),
+        .data = &source,
+        .data_count = 1,
+        .seed = o->seed,
+    };
+    record.lever_count = hstep_context_levers(run->context, &record.levers);
+    return hstep_records_write_run(run->records, &record, error);
+}
+
+hstep_status hs_run_write_start(hs_run *run, hstep_error *error) {
+    char *data_name = join(&run->options->data);
+    if (data_name == NULL)
+        return hs_no_memory(error);
+    const hstep_status status = write_run(run, data_name, error);
+    free(data_name);
+    return status;
+}
