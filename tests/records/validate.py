@@ -5,6 +5,7 @@ usage: validate.py TRAINER SOURCE_FOLDER
 
 import copy
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import jsonschema
 import strict
 
 TINY = ("--width 8 --layers 1 --heads 2 --feed-forward 16 --context 8 --batch-size 2 --steps 8 --eval-every 4 "
-        "--eval-batches 2 --threads 1 --quiet").split()
+        "--eval-batches 2 --warmup-steps 2 --threads 1 --quiet").split()
 KINDS = ["run", "update", "evaluation", "sample", "warning", "end"]
 
 
@@ -97,6 +98,30 @@ def check_skips(lines):
     assert sum(item["count"] for item in warnings[-1]["overflows"]) == warnings[-1]["skipped"]
 
 
+def check_early_ends(validator, trainer):
+    """Runs that stop by themselves say so, and are valid to their last line."""
+    lines = train(validator, trainer, "too many skips", "--precision", "fp16", "--loss-scale", "16777216",
+                  "--min-loss-scale", "16777216", "--max-loss-scale", "16777216", status=1)
+    assert lines[-1]["outcome"] == "too-many-skips" and lines[-1]["totals"]["skipped"] == 32, lines[-1]
+    lines = train(validator, trainer, "diverged", "--precision", "fp16", "--learning-rate", "1000000",
+                  "--warmup-steps", "0", "--schedule", "constant", status=1)
+    assert lines[-1]["outcome"] == "diverged", lines[-1]
+
+
+def check_stray_bytes(validator, trainer):
+    """A path and a text that are not UTF-8 still give valid lines, with the original bytes beside them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(os.fsencode(folder), b"text-\xe9")
+        with open(path, "wb") as file:
+            file.write(bytes(range(256)) * 20)
+        lines = train(validator, trainer, "stray bytes", "--data", path)
+    source = lines[0]["data"][0]
+    assert bytes.fromhex(source["name_bytes"]) == path, source
+    assert source["name"].endswith("text-\ufffd"), source
+    sample = next(line for line in lines if line["record"] == "sample")
+    assert ("text_bytes" in sample) == ("\ufffd" in sample["text"]), sample
+
+
 def refuses(validator, value):
     return next(validator.iter_errors(value), None) is not None
 
@@ -114,6 +139,9 @@ def check_schema_bites(validator, lines):
             if not name.endswith(("_bytes", "_nonfinite")):
                 assert refuses(validator, {key: line[key] for key in line if key != name}), (kind, name)
     skipped = next(line for line in lines if line.get("outcome") == "skipped")
+    assert refuses(validator, {**seen["evaluation"], "loss": None})
+    assert refuses(validator, {**seen["evaluation"], "loss_nonfinite": "nan"})
+    check(validator, {**seen["evaluation"], "loss": None, "loss_nonfinite": "nan"}, "a loss that is no number")
     assert refuses(validator, {**skipped, "gradient_norm": 1.0})
     run = copy.deepcopy(seen["run"])
     run["model"]["surplus"] = 1
@@ -159,6 +187,8 @@ def main():
         assert all(line["outcome"] == "applied" for line in lines if line["record"] == "update")
         assert any(line["record"] == "evaluation" for line in lines)
         assert any(line["record"] == "sample" for line in lines)
+    check_early_ends(records, trainer)
+    check_stray_bytes(records, trainer)
     check_standard_output(records, trainer)
     check_demonstration(demonstration, trainer)
     check_examples(records, source)
