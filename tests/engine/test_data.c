@@ -1,0 +1,258 @@
+/* Texts as tokens: loading, the split, batches, evaluation windows, the unigram yardstick, choosing a token. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include <halfstep/halfstep.h>
+
+#include "support/program.h"
+
+static hstep_error error;
+
+static hstep_dataset *from_bytes(const void *bytes, size_t size) {
+    hstep_dataset *dataset = NULL;
+    cr_assert_eq(hstep_dataset_from_bytes(bytes, size, &dataset, &error), HSTEP_OK, "%s", error.message);
+    return dataset;
+}
+
+/* Byte i has the value i (mod 256), so that a token tells its position. */
+static hstep_dataset *counting(size_t size) {
+    unsigned char *bytes = malloc(size);
+    for (size_t i = 0; i < size; ++i)
+        bytes[i] = (unsigned char)i;
+    hstep_dataset *dataset = from_bytes(bytes, size);
+    free(bytes);
+    return dataset;
+}
+
+Test(data, holds_out_the_last_tenth) {
+    hstep_dataset *dataset = counting(205);
+    cr_assert_eq(hstep_dataset_tokens(dataset), 205);
+    cr_assert_eq(hstep_dataset_training_tokens(dataset), 185);
+    cr_assert_eq(hstep_dataset_hold_out(dataset, 0.5, &error), HSTEP_OK);
+    cr_assert_eq(hstep_dataset_training_tokens(dataset), 103);
+    const double refused[] = {-0.1, 1, NAN, INFINITY};
+    for (size_t i = 0; i < 4; ++i)
+        cr_assert_eq(hstep_dataset_hold_out(dataset, refused[i], &error), HSTEP_ERROR_ARGUMENT);
+    cr_assert_eq(hstep_dataset_split_at(dataset, 0, &error), HSTEP_ERROR_ARGUMENT);
+    cr_assert_eq(hstep_dataset_split_at(dataset, 206, &error), HSTEP_ERROR_ARGUMENT);
+    cr_assert_eq(hstep_dataset_training_tokens(dataset), 103, "a refusal changes nothing");
+    cr_assert_eq(hstep_dataset_split_at(dataset, 205, &error), HSTEP_OK);
+    cr_assert_eq(hstep_dataset_evaluation_windows(dataset, 4, 0), 0);
+    hstep_dataset_destroy(dataset);
+}
+
+Test(data, has_the_published_checksum) {
+    /* XXH3_64bits of the one byte, as xxHash's own tools print it. */
+    hstep_dataset *a = from_bytes("a", 1), *again = from_bytes("a", 1), *b = from_bytes("b", 1);
+    cr_assert_eq(hstep_dataset_checksum(a), UINT64_C(0xe6c632b61e964e1f));
+    cr_assert_eq(hstep_dataset_checksum(again), hstep_dataset_checksum(a));
+    cr_assert_neq(hstep_dataset_checksum(b), hstep_dataset_checksum(a));
+    hstep_dataset_destroy(a);
+    hstep_dataset_destroy(again);
+    hstep_dataset_destroy(b);
+}
+
+Test(data, batch_is_a_window_of_the_training_part_with_next_tokens_as_targets) {
+    enum { SEQUENCES = 64, LENGTH = 9 };
+    hstep_dataset *dataset = counting(200); /* trains on 0..179 */
+    int32_t tokens[SEQUENCES * LENGTH], targets[SEQUENCES * LENGTH];
+    int smallest = 999, largest = 0;
+    for (uint64_t step = 1; step <= 40; ++step) {
+        cr_assert_eq(hstep_dataset_batch(dataset, 5, step, 0, SEQUENCES, LENGTH, tokens, targets, &error), HSTEP_OK);
+        for (size_t i = 0; i < SEQUENCES * LENGTH; ++i) {
+            cr_assert_eq(targets[i], tokens[i] + 1);
+            if (i % LENGTH != 0)
+                cr_assert_eq(tokens[i], tokens[i - 1] + 1);
+            smallest = tokens[i] < smallest ? tokens[i] : smallest;
+            largest = targets[i] > largest ? targets[i] : largest;
+        }
+    }
+    /* 2560 windows of 171 possible ones: the first and the last are among them, and none reaches the tail. */
+    cr_assert_eq(smallest, 0 + HSTEP_TOKEN_FIRST_BYTE);
+    cr_assert_eq(largest, 179 + HSTEP_TOKEN_FIRST_BYTE);
+    hstep_dataset_destroy(dataset);
+}
+
+Test(data, batch_is_a_function_of_seed_step_and_row) {
+    enum { LENGTH = 3 };
+    hstep_dataset *dataset = counting(250);
+    int32_t whole[8 * LENGTH], part[4 * LENGTH], other[8 * LENGTH], targets[8 * LENGTH];
+    hstep_dataset_batch(dataset, 1, 7, 0, 8, LENGTH, whole, targets, &error);
+    hstep_dataset_batch(dataset, 1, 7, 0, 8, LENGTH, other, targets, &error);
+    cr_assert_arr_eq(whole, other, sizeof whole);
+    for (uint64_t j = 0; j < 2; ++j) {
+        hstep_dataset_batch(dataset, 1, 7, j, 4, LENGTH, part, targets, &error);
+        cr_assert_arr_eq(part, whole + j * 4 * LENGTH, sizeof part, "two micro-batches hold the rows of one");
+    }
+    hstep_dataset_batch(dataset, 2, 7, 0, 8, LENGTH, other, targets, &error);
+    cr_assert_arr_neq(whole, other, sizeof whole, "the seed matters");
+    hstep_dataset_batch(dataset, 1, 8, 0, 8, LENGTH, other, targets, &error);
+    cr_assert_arr_neq(whole, other, sizeof whole, "the step matters");
+    hstep_dataset_destroy(dataset);
+}
+
+Test(data, refuses_texts_that_are_too_short) {
+    hstep_dataset *dataset = counting(20); /* 18 and 2 */
+    int32_t room[40];
+    cr_assert_eq(hstep_dataset_check(dataset, 17, &error), HSTEP_OK);
+    cr_assert_eq(hstep_dataset_batch(dataset, 1, 1, 0, 1, 17, room, room + 20, &error), HSTEP_OK);
+    cr_assert_eq(room[0], HSTEP_TOKEN_FIRST_BYTE, "there is one window only");
+    cr_assert_eq(hstep_dataset_check(dataset, 18, &error), HSTEP_ERROR_INPUT_FILE);
+    cr_assert_not_null(strstr(error.message, "18"));
+    cr_assert_eq(hstep_dataset_batch(dataset, 1, 1, 0, 1, 18, room, room + 20, &error), HSTEP_ERROR_INPUT_FILE);
+    cr_assert_eq(hstep_dataset_check(dataset, 0, &error), HSTEP_ERROR_ARGUMENT);
+    hstep_dataset_split_at(dataset, 19, &error);
+    cr_assert_eq(hstep_dataset_check(dataset, 4, &error), HSTEP_ERROR_INPUT_FILE, "one held-out token has no target");
+    hstep_dataset_destroy(dataset);
+    cr_assert_eq(hstep_dataset_from_bytes("", 0, &dataset, &error), HSTEP_ERROR_ARGUMENT);
+}
+
+Test(data, evaluation_windows_cover_the_tail_once) {
+    enum { LENGTH = 4 };
+    for (size_t held = 2; held <= 14; ++held) {
+        hstep_dataset *dataset = counting(100 + held);
+        hstep_dataset_split_at(dataset, 100, &error);
+        const size_t windows = hstep_dataset_evaluation_windows(dataset, LENGTH, 0);
+        int32_t tokens[4 * LENGTH], targets[4 * LENGTH];
+        cr_assert_eq(hstep_dataset_evaluation_batch(dataset, LENGTH, 0, 0, windows, tokens, targets, &error), HSTEP_OK);
+        for (size_t i = 0; i < windows * LENGTH; ++i) {
+            if (i + 1 < held) {
+                cr_assert_eq(tokens[i], (int32_t)(100 + i) + HSTEP_TOKEN_FIRST_BYTE);
+                cr_assert_eq(targets[i], tokens[i] + 1);
+            } else {
+                cr_assert_eq(targets[i], -1, "held %zu, place %zu", held, i);
+            }
+        }
+        cr_assert_neq(targets[(windows - 1) * LENGTH], -1, "no window is empty");
+        cr_assert_eq(hstep_dataset_evaluation_batch(dataset, LENGTH, 0, windows, 1, tokens, targets, &error),
+                     HSTEP_ERROR_ARGUMENT);
+        hstep_dataset_destroy(dataset);
+    }
+}
+
+Test(data, limited_evaluation_is_evenly_spaced) {
+    hstep_dataset *dataset = counting(240);
+    hstep_dataset_split_at(dataset, 40, &error); /* 199 targets: 100 windows of 2 */
+    cr_assert_eq(hstep_dataset_evaluation_windows(dataset, 2, 0), 100);
+    cr_assert_eq(hstep_dataset_evaluation_windows(dataset, 2, 1000), 100);
+    cr_assert_eq(hstep_dataset_evaluation_windows(dataset, 2, 5), 5);
+    int32_t tokens[10], targets[10];
+    cr_assert_eq(hstep_dataset_evaluation_batch(dataset, 2, 5, 0, 5, tokens, targets, &error), HSTEP_OK);
+    for (int k = 0; k < 5; ++k)
+        cr_assert_eq(tokens[2 * k], 40 + 40 * k + HSTEP_TOKEN_FIRST_BYTE);
+    hstep_dataset_destroy(dataset);
+}
+
+Test(data, unigram_loss_is_the_cross_entropy_of_byte_counts) {
+    /* Training part aaab: (3+1), (1+1) of 4 + 256; held out: ab. */
+    hstep_dataset *dataset = from_bytes("aaabab", 6);
+    hstep_dataset_split_at(dataset, 4, &error);
+    const double expected = -(log(4.0 / 260) + log(2.0 / 260)) / 2;
+    cr_assert_float_eq(hstep_dataset_unigram_loss(dataset), expected, 1e-13);
+    hstep_dataset_split_at(dataset, 6, &error);
+    const double own = -(4 * log(5.0 / 262) + 2 * log(3.0 / 262)) / 6;
+    cr_assert_float_eq(hstep_dataset_unigram_loss(dataset), own, 1e-13);
+    hstep_dataset_destroy(dataset);
+}
+
+Test(data_files, joins_files_of_any_bytes_in_order, .init = hs_test_enter_folder, .fini = hs_test_leave_folder) {
+    FILE *file = fopen("one", "wb");
+    const unsigned char bytes[] = {0, 255, 128, 10};
+    fwrite(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    hs_test_write_file("two", "xy");
+    const char *const paths[] = {"one", "two"};
+    hstep_dataset *dataset = NULL;
+    cr_assert_eq(hstep_dataset_load(paths, 2, &dataset, &error), HSTEP_OK, "%s", error.message);
+    hstep_dataset_hold_out(dataset, 0, &error);
+    hstep_dataset_split_at(dataset, 6, &error);
+    int32_t tokens[5], targets[5];
+    hstep_dataset_batch(dataset, 1, 1, 0, 1, 5, tokens, targets, &error);
+    const int32_t expected[] = {2, 257, 130, 12, 'x' + 2};
+    cr_assert_arr_eq(tokens, expected, sizeof expected);
+    cr_assert_eq(targets[4], 'y' + 2);
+    hstep_dataset_destroy(dataset);
+}
+
+Test(data_files, refuses_bad_files_by_name, .init = hs_test_enter_folder, .fini = hs_test_leave_folder) {
+    hs_test_write_file("good", "text");
+    hs_test_write_file("empty", "");
+    cr_assert_eq(mkdir("folder", 0700), 0);
+    const struct {
+        const char *path, *reason;
+    } bad[] = {{"missing", "No such file"},
+               {"empty", "empty"},
+               {"folder", "directory"},
+               {"good/below", "Not a directory"},
+               {"/proc/self/mem", "nput/output error"}}; /* reading it fails, even for root */
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+        const char *const paths[] = {"good", bad[i].path};
+        hstep_dataset *dataset = NULL;
+        cr_assert_eq(hstep_dataset_load(paths, 2, &dataset, &error), HSTEP_ERROR_INPUT_FILE);
+        cr_assert_eq(error.status, HSTEP_ERROR_INPUT_FILE);
+        cr_assert_not_null(strstr(error.message, bad[i].path), "%s", error.message);
+        cr_assert_not_null(strstr(error.message, bad[i].reason), "%s", error.message);
+        cr_assert_null(dataset);
+    }
+    cr_assert_eq(hstep_dataset_load(NULL, 0, &(hstep_dataset *){NULL}, &error), HSTEP_ERROR_ARGUMENT);
+}
+
+Test(data_files, a_long_path_leaves_room_for_the_reason) {
+    char path[3000];
+    memset(path, 'x', sizeof path);
+    path[sizeof path - 1] = '\0';
+    const char *const paths[] = {path};
+    hstep_dataset *dataset = NULL;
+    cr_assert_eq(hstep_dataset_load(paths, 1, &dataset, &error), HSTEP_ERROR_INPUT_FILE);
+    cr_assert_not_null(strstr(error.message, "File name too long"), "%s", error.message);
+}
+
+Test(data, chooses_the_largest_logit_at_temperature_zero) {
+    const double logits[] = {NAN, 1, 3, 3, -INFINITY};
+    cr_assert_eq(hstep_choose_token(logits, 5, 0, 0.9), 2, "the lowest among equals");
+    const double infinite[] = {0, INFINITY, 5};
+    cr_assert_eq(hstep_choose_token(infinite, 3, 0, 0), 1);
+    cr_assert_eq(hstep_choose_token(infinite, 3, 1, 0.999), 1);
+    const double nothing[] = {NAN, NAN};
+    cr_assert_eq(hstep_choose_token(nothing, 2, 0, 0.5), 0);
+    cr_assert_eq(hstep_choose_token(nothing, 2, 1, 0.5), 0);
+}
+
+Test(data, draws_tokens_by_softmax) {
+    /* exp(log 1), exp(log 2), exp(log 5): shares 1/8, 2/8, 5/8. */
+    const double logits[] = {log(1.0), log(2.0), NAN, log(5.0)};
+    int counts[4] = {0};
+    for (int i = 0; i < 800; ++i)
+        ++counts[hstep_choose_token(logits, 4, 1, (i + 0.5) / 800)];
+    cr_assert_eq(counts[0], 100);
+    cr_assert_eq(counts[1], 200);
+    cr_assert_eq(counts[2], 0);
+    cr_assert_eq(counts[3], 500);
+    /* Temperature 1/2 squares the shares: 1/30, 4/30, 25/30. */
+    memset(counts, 0, sizeof counts);
+    for (int i = 0; i < 600; ++i)
+        ++counts[hstep_choose_token(logits, 4, 0.5, (i + 0.5) / 600)];
+    cr_assert_eq(counts[0], 20);
+    cr_assert_eq(counts[1], 80);
+    cr_assert_eq(counts[3], 500);
+}
+
+Test(data, random_numbers_depend_on_all_three) {
+    const uint64_t base = hstep_random_at(1, 2, 3);
+    cr_assert_eq(hstep_random_at(1, 2, 3), base);
+    cr_assert_neq(hstep_random_at(0, 2, 3), base);
+    cr_assert_neq(hstep_random_at(1, 3, 2), base);
+    cr_assert_neq(hstep_random_at(1, 2, 4), base);
+    /* 4096 draws over 16 bins: 256 expected each, standard deviation 15.5. */
+    int bins[16] = {0};
+    for (uint64_t i = 0; i < 4096; ++i)
+        ++bins[hstep_random_at(9, 1, i) >> 60];
+    for (int i = 0; i < 16; ++i)
+        cr_assert(bins[i] > 180 && bins[i] < 332, "bin %d has %d", i, bins[i]);
+}
