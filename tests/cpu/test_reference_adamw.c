@@ -93,6 +93,7 @@ Test(adamw, form) {
         d.decay = i % 2 != 0;
         hs_test_call *t = hs_test_call_create(&d);
         hs_test_call_fill(t, i < 2 ? HS_TEST_UNIFORM : HS_TEST_WIDE, 3);
+        t->inputs[1].f64[HS_ADAMW_UNSCALE] = 0.3; /* no power of two, so that the order of the factors shows */
         hs_test_result *result = hs_test_call_run_well(t, backend);
         const double *s = t->inputs[1].f64;
         const double b1 = s[HS_ADAMW_BETA1], b2 = s[HS_ADAMW_BETA2];

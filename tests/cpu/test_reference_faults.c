@@ -69,6 +69,7 @@ Test(faults, of_every_operation_and_input) {
         d.columns = 5;
         d.queries = d.keys = 3;
         d.head_width = 2;
+        d.pitch = op <= HS_OP_ADD && op != HS_OP_GATHER && op != HS_OP_GATHER_BACKWARD ? 3 : 0;
         hs_test_call *t = hs_test_call_create(&d);
         for (uint32_t i = 0; i < t->call.input_count; i++) {
             plant(t, i, INFINITY);
@@ -104,36 +105,36 @@ Test(faults, of_products_that_overflow_the_half_and_of_logarithms) {
     hs_test_call_destroy(t);
 }
 
-/* Attention of 2 sequences, 5 queries and keys, 4 heads on 2 key heads, width 6: where each input is felt first. */
+/*
+ * Attention of 2 sequences, 5 queries at positions 2 to 6 of 7 keys, 4 heads on 2 key heads, width 6: where each input
+ * is felt first.
+ */
 typedef struct attention_case {
     unsigned input; /* 0 q, 1 k, 2 v, 3 dy */
-    size_t row, head;
+    size_t sequence, row, head;
     const char *part; /* NULL for output 0 */
     size_t felt_head, query, key;
 } attention_case;
 
-static uint64_t cell(size_t row, size_t head, size_t query, size_t key) {
-    return ((row / 5 * 4 + head) * 5 + query) * 5 + key;
-}
-
 static void check_case(const attention_case *c, hs_operation operation) {
-    const bool backward = operation == HS_OP_ATTENTION_BACKWARD;
+    const bool backward = operation == HS_OP_ATTENTION_BACKWARD, of_keys = c->input == 1 || c->input == 2;
     hs_test_description d = hs_test_describe(operation);
+    d.keys = 7;
     hs_test_call *t = hs_test_call_create(&d);
     const unsigned input = c->input == 3 ? 0 : c->input + (backward ? 1 : 0);
-    const size_t width = t->inputs[input].view.dims[1];
-    t->inputs[input].f64[c->row * width + c->head * 6 + 2] = INFINITY;
+    const size_t row = c->sequence * (of_keys ? 7 : 5) + c->row;
+    t->inputs[input].f64[row * t->inputs[input].view.dims[1] + c->head * 6 + 2] = INFINITY;
     hs_test_result *result = hs_test_call_run_well(t, backend);
     cr_expect_eq(result->flag, 1);
     if (c->part) {
         cr_expect_eq(result->fault.output, -1);
         cr_expect_str_eq(result->fault.part, c->part);
-        cr_expect_eq(result->fault.index, cell(c->row, c->felt_head, c->query, c->key), "input %u, row %zu", c->input,
-                     c->row);
+        cr_expect_eq(result->fault.index, ((c->sequence * 4 + c->felt_head) * 5 + c->query) * 7 + c->key,
+                     "input %u, row %zu: %llu", c->input, c->row, (unsigned long long)result->fault.index);
     } else {
         const hs_fault expected = first_in_outputs(result);
         cr_expect(same_fault(&result->fault, &expected));
-        cr_expect_eq(result->fault.index, (c->row / 5 * 5 + c->query) * 24 + c->felt_head * 6 + 2);
+        cr_expect_eq(result->fault.index, (c->sequence * 5 + c->query) * 24 + c->felt_head * 6 + 2);
     }
     hs_test_result_destroy(result);
     hs_test_call_destroy(t);
@@ -141,18 +142,19 @@ static void check_case(const attention_case *c, hs_operation operation) {
 
 Test(faults, of_attention_name_the_part_and_the_cell) {
     static const attention_case forward[] = {
-        {0, 3, 2, "scores", 2, 3, 0}, /* query row 3 of head 2: its first key */
-        {0, 7, 0, "scores", 0, 2, 0}, /* sequence 1 */
-        {1, 3, 1, "scores", 2, 3, 3}, /* key 3 of key head 1: query 3 of head 2 sees it first */
-        {1, 5, 0, "scores", 0, 0, 0}, {2, 2, 1, NULL, 2, 2, 0}, /* y of the first query that sees the value */
-        {2, 9, 0, NULL, 0, 4, 0},
+        {0, 0, 3, 2, "scores", 2, 3, 0}, /* query 3 of head 2: its first key */
+        {0, 1, 2, 0, "scores", 0, 2, 0},
+        {1, 0, 4, 1, "scores", 2, 2, 4}, /* key 4 of key head 1: query 2 of head 2 sees it first */
+        {1, 1, 0, 0, "scores", 0, 0, 0},
+        {2, 0, 3, 1, NULL, 2, 1, 0}, /* y of the first query that sees the value */
+        {2, 1, 6, 0, NULL, 0, 4, 0},
     };
     static const attention_case backward[] = {
-        {0, 3, 2, "scores", 2, 3, 0},
-        {1, 8, 1, "scores", 2, 3, 3},
-        {2, 2, 1, "probabilities_adjoint", 2, 2, 2},
-        {3, 6, 3, "probabilities_adjoint", 3, 1, 0},
-        {3, 0, 0, "probabilities_adjoint", 0, 0, 0},
+        {0, 0, 3, 2, "scores", 2, 3, 0},
+        {1, 1, 5, 1, "scores", 2, 3, 5},
+        {2, 0, 2, 1, "probabilities_adjoint", 2, 0, 2},
+        {3, 1, 1, 3, "probabilities_adjoint", 3, 1, 0},
+        {3, 0, 0, 0, "probabilities_adjoint", 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof forward / sizeof *forward; i++)
         check_case(&forward[i], HS_OP_ATTENTION);

@@ -150,6 +150,62 @@ Test(refusals, every_operation_checks_every_operand) {
     }
 }
 
+/* Dimensions that nothing else decides: the rows of a table, and whatever is summed or filled. */
+static bool is_free(hs_operation operation, bool output, uint32_t operand, uint32_t dimension) {
+    switch (operation) {
+    case HS_OP_GATHER:
+    case HS_OP_SUM_ROWS:
+        return !output && operand == 0 && dimension == 0;
+    case HS_OP_CROSS_ENTROPY:
+        return !output && operand == 0 && dimension == 1;
+    case HS_OP_SUM:
+    case HS_OP_SQUARE_SUM:
+        return !output && operand == 0;
+    case HS_OP_FILL:
+        return output;
+    default:
+        return false;
+    }
+}
+
+/* One dimension more and one less, in buffers that have room for either. */
+static void resize_view(const hs_call *good, bool output, uint32_t i) {
+    const hs_view *kept = output ? &good->outputs[i] : &good->inputs[i];
+    for (uint32_t j = 0; j < kept->rank; j++)
+        for (int more = 0; more < 2; more++) {
+            hs_call call = *good;
+            hs_view *view = output ? &call.outputs[i] : &call.inputs[i];
+            view->dims[j] += more ? 1 : (size_t)-1;
+            if (kept->rank == 2)
+                view->strides[0] = view->dims[1];
+            hstep_error error;
+            const hstep_status expected = is_free(call.operation, output, i, j) ? HSTEP_OK : HSTEP_ERROR_SHAPE;
+            cr_expect_eq(try_call(&call, &error), expected, "%s: %s %u, dimension %u",
+                         hs_operation_name(call.operation), output ? "output" : "input", i, j);
+        }
+}
+
+Test(refusals, dimensions_agree_even_where_there_is_room) {
+    hs_buffer *buffers[HS_MAX_INPUTS + HS_MAX_OUTPUTS];
+    for (int i = 0; i < HS_MAX_INPUTS + HS_MAX_OUTPUTS; i++)
+        cr_assert_eq(backend->api->buffer_create(backend, 1 << 16, &buffers[i], NULL), HSTEP_OK);
+    for (int op = 0; op < HS_OP_COUNT; op++) {
+        const hs_test_description d = hs_test_describe((hs_operation)op);
+        hs_test_call *t = hs_test_call_create(&d);
+        for (int i = 0; i < HS_MAX_INPUTS; i++)
+            t->call.inputs[i].buffer = buffers[i];
+        for (int i = 0; i < HS_MAX_OUTPUTS; i++)
+            t->call.outputs[i].buffer = buffers[HS_MAX_INPUTS + i];
+        for (uint32_t i = 0; i < t->call.input_count; i++)
+            resize_view(&t->call, false, i);
+        for (uint32_t i = 0; i < t->call.output_count; i++)
+            resize_view(&t->call, true, i);
+        hs_test_call_destroy(t);
+    }
+    for (int i = 0; i < HS_MAX_INPUTS + HS_MAX_OUTPUTS; i++)
+        backend->api->buffer_destroy(backend, buffers[i]);
+}
+
 /* Runs a description whose attributes were changed after the operands were made. */
 static void expect_attributes_refused(hs_operation operation, const hs_attributes *attributes,
                                       hstep_precision precision, const char *what) {
