@@ -40,10 +40,10 @@ typedef enum hstep_lever_state {
 } hstep_lever_state;
 
 typedef struct hstep_lever {
-    const char *name;        /**< Such as "cpu.portable". */
-    int exact;               /**< Nonzero: gives the reference's bits. Zero: judged by the gate. */
+    const char *name; /**< Such as "cpu.portable". */
+    int exact;        /**< Nonzero: gives the reference's bits. Zero: judged by the gate. */
     hstep_lever_state state;
-    const char *reason;      /**< Why it is in that state. */
+    const char *reason; /**< Why it is in that state. */
 } hstep_lever;
 
 /** AUTO backend, all processors. */

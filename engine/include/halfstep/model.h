@@ -22,11 +22,11 @@ typedef struct hstep_decoder_config {
     size_t vocabulary;
     size_t width;
     size_t layers;
-    size_t heads;        /**< Divides width; width / heads is even. */
-    size_t kv_heads;     /**< Divides heads; 0 means heads. */
+    size_t heads;    /**< Divides width; width / heads is even. */
+    size_t kv_heads; /**< Divides heads; 0 means heads. */
     size_t feed_forward;
-    double rotary_base;  /**< Default 10000. */
-    double rms_epsilon;  /**< Default 1e-5. */
+    double rotary_base; /**< Default 10000. */
+    double rms_epsilon; /**< Default 1e-5. */
     hstep_precision precision;
 } hstep_decoder_config;
 
@@ -45,8 +45,8 @@ typedef struct hstep_feed {
 typedef struct hstep_batch {
     size_t sequences;
     size_t length;
-    const int32_t *tokens;  /**< The input named "tokens", [sequences][length], where the graph has one. */
-    const int32_t *targets; /**< The input named "targets", alike; -1 is left out of the loss. */
+    const int32_t *tokens;   /**< The input named "tokens", [sequences][length], where the graph has one. */
+    const int32_t *targets;  /**< The input named "targets", alike; -1 is left out of the loss. */
     const hstep_feed *feeds; /**< All other inputs. */
     size_t feed_count;
     double weight; /**< What the loss is divided by. 0: the number of targets for cross-entropy, else 1. */
@@ -92,8 +92,7 @@ HSTEP_API hstep_status hstep_model_parameter(const hstep_model *model, size_t in
 HSTEP_API size_t hstep_model_find_parameter(const hstep_model *model, const char *name);
 
 /** Copies all elements of one parameter out, or in; writing raises its revision. */
-HSTEP_API hstep_status hstep_model_read_parameter(hstep_model *model, size_t index, double *values,
-                                                  hstep_error *error);
+HSTEP_API hstep_status hstep_model_read_parameter(hstep_model *model, size_t index, double *values, hstep_error *error);
 HSTEP_API hstep_status hstep_model_write_parameter(hstep_model *model, size_t index, const double *values,
                                                    hstep_error *error);
 

@@ -109,16 +109,15 @@ HSTEP_API uint64_t hstep_trainer_optimizer_step(const hstep_trainer *trainer);
 HSTEP_API uint64_t hstep_trainer_attempts(const hstep_trainer *trainer);
 
 /** Replaces the scaler and its count, as a run that changes its scale would. A refused setting changes nothing. */
-HSTEP_API hstep_status hstep_trainer_set_scaler(hstep_trainer *trainer, const hstep_scaler *scaler,
-                                                hstep_error *error);
+HSTEP_API hstep_status hstep_trainer_set_scaler(hstep_trainer *trainer, const hstep_scaler *scaler, hstep_error *error);
 
 /** Committed updates since the scale last changed. */
 HSTEP_API uint64_t hstep_trainer_finite_updates(const hstep_trainer *trainer);
 
 /**
- * The bytes of the state that a skip must keep: every parameter's values, gradient, moments and revision, the beta powers
- * and the number of committed updates (which also fixes the schedule's step and the training data's position). The
- * loss scale and its count, which a skip does change, are not in it. With buffer NULL only *size is set; otherwise
+ * The bytes of the state that a skip must keep: every parameter's values, gradient, moments and revision, the beta
+ * powers and the number of committed updates (which also fixes the schedule's step and the training data's position).
+ * The loss scale and its count, which a skip does change, are not in it. With buffer NULL only *size is set; otherwise
  * *size says how much room there is. Two snapshots are equal exactly when the states are.
  */
 HSTEP_API hstep_status hstep_trainer_snapshot(hstep_trainer *trainer, void *buffer, size_t *size, hstep_error *error);

@@ -46,19 +46,19 @@ typedef enum hstep_dtype {
 /** What a function reports. Zero is success; the numbers stay as they are in later versions. */
 typedef enum hstep_status {
     HSTEP_OK = 0,
-    HSTEP_ERROR_ARGUMENT = 1,            /**< An argument or setting is outside what the function accepts. */
-    HSTEP_ERROR_SHAPE = 2,               /**< Shapes or element types do not fit together. */
-    HSTEP_ERROR_TOKEN = 3,               /**< A token or target lies outside the vocabulary. */
-    HSTEP_ERROR_NO_TARGETS = 4,          /**< The window has nothing to learn from: N = 0. */
-    HSTEP_ERROR_MISSING_GRADIENT = 5,    /**< A parameter has no gradient. */
-    HSTEP_ERROR_DIRTY_GRADIENT = 6,      /**< Gradients of an earlier backward pass are still there. */
-    HSTEP_ERROR_STALE_TAPE = 7,          /**< Parameters changed after the forward pass was recorded. */
-    HSTEP_ERROR_NONFINITE_FORWARD = 8,   /**< A forward value is infinite or NaN; a smaller scale cannot mend it. */
-    HSTEP_ERROR_UNSUPPORTED = 9,         /**< The backend lacks an operation of the graph. */
+    HSTEP_ERROR_ARGUMENT = 1,             /**< An argument or setting is outside what the function accepts. */
+    HSTEP_ERROR_SHAPE = 2,                /**< Shapes or element types do not fit together. */
+    HSTEP_ERROR_TOKEN = 3,                /**< A token or target lies outside the vocabulary. */
+    HSTEP_ERROR_NO_TARGETS = 4,           /**< The window has nothing to learn from: N = 0. */
+    HSTEP_ERROR_MISSING_GRADIENT = 5,     /**< A parameter has no gradient. */
+    HSTEP_ERROR_DIRTY_GRADIENT = 6,       /**< Gradients of an earlier backward pass are still there. */
+    HSTEP_ERROR_STALE_TAPE = 7,           /**< Parameters changed after the forward pass was recorded. */
+    HSTEP_ERROR_NONFINITE_FORWARD = 8,    /**< A forward value is infinite or NaN; a smaller scale cannot mend it. */
+    HSTEP_ERROR_UNSUPPORTED = 9,          /**< The backend lacks an operation of the graph. */
     HSTEP_ERROR_BACKEND_UNAVAILABLE = 10, /**< The backend or device asked for is not there. */
-    HSTEP_ERROR_MEMORY = 11,             /**< Memory could not be had. */
-    HSTEP_ERROR_INPUT_FILE = 12,         /**< A file is missing, unreadable, empty or malformed. */
-    HSTEP_ERROR_OUTPUT_FILE = 13         /**< A file could not be written. */
+    HSTEP_ERROR_MEMORY = 11,              /**< Memory could not be had. */
+    HSTEP_ERROR_INPUT_FILE = 12,          /**< A file is missing, unreadable, empty or malformed. */
+    HSTEP_ERROR_OUTPUT_FILE = 13          /**< A file could not be written. */
 } hstep_status;
 
 /** What went wrong, in words. The caller owns it; functions fill it only when they fail. NULL is allowed everywhere. */
