@@ -1,7 +1,7 @@
 /*
- * The built-in corpus: lines such as 37+48=85, all pairs of two-digit numbers in random order, several times over.
- * Some problems are held out, a pair together with its mirror image, so that right answers to them can only come from
- * having learned to add.
+ * The built-in corpus: lines such as 37+48=85, all pairs of two-digit numbers with a sum of two digits, in random
+ * order, many times over. Some problems are held out, a pair together with its mirror image, so that right answers to
+ * them can only come from having learned to add.
  */
 #ifndef HS_TRAINER_CORPUS_H
 #define HS_TRAINER_CORPUS_H
@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Longest answer with its line end, as in 99+99=198. */
-enum { HS_CORPUS_ANSWER = 4 };
+/* Length of an answer with its line end. */
+enum { HS_CORPUS_ANSWER = sizeof "85\n" - 1 };
 
 typedef struct hs_sum {
-    unsigned a, b; /* 10 to 99 */
+    unsigned a, b; /* 10 or more, a + b at most 99 */
 } hs_sum;
 
 typedef struct hs_corpus {

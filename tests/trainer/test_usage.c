@@ -1,0 +1,123 @@
+/* Usage errors of the trainer: exit status, and words that say what and where. */
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "support/program.h"
+
+typedef struct mistake {
+    const char *arguments[8];
+    int status;
+    const char *words[3]; /* each stands in the message */
+} mistake;
+
+static void expect(const mistake *m) {
+    hs_test_program run = hs_test_run(m->arguments);
+    const char *last = m->arguments[0];
+    for (size_t i = 0; m->arguments[i] != NULL; ++i)
+        last = m->arguments[i];
+    cr_expect_eq(run.status, m->status, "... %s: status %d: %s", last, run.status, run.err);
+    cr_expect_eq(run.out_size, 0, "... %s: an error writes nothing to standard output", last);
+    cr_expect_eq(strncmp(run.err, "trainer: ", 9), 0, "... %s: %s", last, run.err);
+    for (size_t i = 0; i < 3 && m->words[i] != NULL; ++i)
+        cr_expect_not_null(strstr(run.err, m->words[i]), "... %s: no '%s' in: %s", last, m->words[i], run.err);
+    hs_test_program_free(&run);
+}
+
+static void expect_all(const mistake *mistakes, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        expect(&mistakes[i]);
+}
+
+#define EXPECT_ALL(list) expect_all(list, sizeof(list) / sizeof((list)[0]))
+
+Test(usage, unknown_words) {
+    static const mistake list[] = {
+        {{"trane"}, 2, {"unknown command 'trane'", "--help"}},
+        {{"sample"}, 2, {"no command 'sample' yet"}},
+        {{"eval"}, 2, {"no command 'eval' yet"}},
+        {{"levers"}, 2, {"no command 'levers' yet"}},
+        {{"verify"}, 2, {"no command 'verify' yet"}},
+        {{"compare"}, 2, {"no command 'compare' yet"}},
+        {{"export"}, 2, {"no command 'export' yet"}},
+        {{"inspect"}, 2, {"no command 'inspect' yet"}},
+        {{"--steps", "3"}, 2, {"'--steps'", "train"}},
+        {{"--precision"}, 2, {"'--precision' needs a value"}},
+        {{"--precision", "fp8"}, 2, {"fp8", "fp16, bf16, f64"}},
+        {{"--precisions=fp16"}, 2, {"unknown option"}},
+        {{"train", "--stepz", "3"}, 2, {"unknown option '--stepz'", "trainer train --help"}},
+        {{"train", "-x"}, 2, {"unknown option '-x'"}},
+        {{"train", "--steps"}, 2, {"'--steps' needs a value"}},
+        {{"train", "--quiet=yes"}, 2, {"--quiet takes no value"}},
+        {{"train", "novel.txt"}, 2, {"unexpected word 'novel.txt'", "--data"}},
+    };
+    EXPECT_ALL(list);
+}
+
+Test(usage, values_that_are_no_numbers_or_out_of_range) {
+    static const mistake list[] = {
+        {{"train", "--steps", "12x"}, 2, {"--steps 12x", "whole number"}},
+        {{"train", "--steps", ""}, 2, {"--steps", "whole number"}},
+        {{"train", "--steps", " 5"}, 2, {"whole number"}},
+        {{"train", "--steps", "-5"}, 2, {"--steps -5", "whole number"}},
+        {{"train", "--steps", "1e3"}, 2, {"whole number"}},
+        {{"train", "--steps", "0"}, 2, {"--steps 0", "at least 1"}},
+        {{"train", "--seed", "99999999999999999999"}, 2, {"--seed", "at most"}},
+        {{"train", "--seed", "9223372036854775808"}, 2, {"--seed", "at most"}},
+        {{"train", "--context", "0"}, 2, {"--context 0", "at least 1"}},
+        {{"train", "--batch-size", "0"}, 2, {"--batch-size 0"}},
+        {{"train", "--micro-batches", "0"}, 2, {"--micro-batches 0"}},
+        {{"train", "--replicas", "0"}, 2, {"--replicas 0"}},
+        {{"train", "--layers", "0"}, 2, {"--layers 0"}},
+        {{"train", "--heads", "0"}, 2, {"--heads 0"}},
+        {{"train", "--width", "99999999999"}, 2, {"--width", "at most"}},
+        {{"train", "--learning-rate", "fast"}, 2, {"--learning-rate fast", "number"}},
+        {{"train", "--learning-rate", "nan"}, 2, {"--learning-rate nan"}},
+        {{"train", "--learning-rate", "inf"}, 2, {"--learning-rate inf"}},
+        {{"train", "--learning-rate", "-1"}, 2, {"--learning-rate -1", "at least 0"}},
+        {{"train", "--learning-rate", "1e-3kg"}, 2, {"1e-3kg"}},
+        {{"train", "--beta1", "1"}, 2, {"--beta1 1", "below 1"}},
+        {{"train", "--epsilon", "0"}, 2, {"--epsilon 0", "above 0"}},
+        {{"train", "--grad-clip", "0"}, 2, {"--grad-clip 0", "above 0"}},
+        {{"train", "--held-out", "1"}, 2, {"--held-out 1", "below 1"}},
+        {{"train", "--growth-interval", "0"}, 2, {"--growth-interval 0"}},
+        {{"train", "--precision", "int8"}, 2, {"--precision int8", "bf16, fp16, f64"}},
+        {{"train", "--backend", "tpu"}, 2, {"--backend tpu", "cpu-reference"}},
+        {{"train", "--schedule", "linear"}, 2, {"--schedule linear", "constant, cosine"}},
+        {{"train", "--init", "zero"}, 2, {"--init zero", "normal, xavier"}},
+    };
+    EXPECT_ALL(list);
+}
+
+Test(usage, options_that_contradict_each_other) {
+    static const mistake list[] = {
+        {{"train", "--width", "60", "--heads", "8"}, 2, {"--heads 8", "--width 60", "divide"}},
+        {{"train", "--width", "12", "--heads", "4"}, 2, {"--width 12", "--heads 4", "odd width 3"}},
+        {{"train", "--heads", "4", "--kv-heads", "3"}, 2, {"--kv-heads 3", "--heads 4"}},
+        {{"train", "--heads", "2", "--kv-heads", "4"}, 2, {"--kv-heads 4", "--heads 2"}},
+        {{"train", "--learning-rate", "1e-4", "--min-learning-rate", "1e-3"}, 2, {"--min-learning-rate", "0.0001"}},
+        {{"train", "--steps", "10", "--warmup-steps", "11"}, 2, {"--warmup-steps 11", "--steps 10"}},
+        {{"train", "--precision", "fp16", "--loss-scale", "1000"}, 2, {"--loss-scale 1000", "power of two"}},
+        {{"train", "--precision", "fp16", "--max-loss-scale", "65535"}, 2, {"--max-loss-scale 65535"}},
+        {{"train", "--precision", "fp16", "--min-loss-scale", "131072"}, 2, {"--min-loss-scale 131072", "65536"}},
+        {{"train", "--precision", "bf16", "--loss-scale", "8"}, 2, {"--loss-scale 8", "--max-loss-scale 1"}},
+    };
+    EXPECT_ALL(list);
+}
+
+Test(usage, a_backend_that_is_not_there_is_5) {
+    static const mistake list[] = {{{"train", "--backend", "vulkan", "--records", "-"}, 5, {"vulkan"}}};
+    EXPECT_ALL(list);
+}
+
+Test(usage, version_and_help) {
+    hs_test_program run = HS_TEST_RUN("--version");
+    cr_assert_eq(run.status, 0);
+    cr_assert_str_eq(run.out, "halfstep 0.1.0\n");
+    hs_test_program_free(&run);
+    run = HS_TEST_RUN("--help");
+    cr_assert_eq(run.status, 0);
+    cr_assert_not_null(strstr(run.out, "trainer train"));
+    cr_assert_str_empty(run.err);
+    hs_test_program_free(&run);
+}
