@@ -1,5 +1,5 @@
 # What `cmake --install build/release --prefix DIR` lays down: headers, both libraries, the trainer, a pkg-config file and
-# a CMake package. Nothing in them holds an absolute path, so the prefix may be chosen late and moved afterwards.
+# a CMake package. Nothing in them says where they stand, so the prefix may be chosen late and moved afterwards.
 include(CMakePackageConfigHelpers)
 set(HALFSTEP_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/halfstep)
 
@@ -25,7 +25,6 @@ file(RELATIVE_PATH HALFSTEP_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${C
 string(REGEX REPLACE "/$" "" HALFSTEP_PC_PREFIX ${HALFSTEP_PC_PREFIX})
 file(RELATIVE_PATH HALFSTEP_PC_LIBDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH HALFSTEP_PC_INCLUDEDIR ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
-list(TRANSFORM OpenMP_C_LIB_NAMES PREPEND "-l" OUTPUT_VARIABLE HALFSTEP_PC_OPENMP)
-list(JOIN HALFSTEP_PC_OPENMP " " HALFSTEP_PC_OPENMP)
+list(JOIN HALFSTEP_OPENMP_FLAGS " " HALFSTEP_PC_OPENMP)
 configure_file(cmake/halfstep.pc.in ${CMAKE_BINARY_DIR}/halfstep.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/halfstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

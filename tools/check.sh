@@ -42,11 +42,13 @@ say 'gcc, AddressSanitizer and UndefinedBehaviorSanitizer'
 CC=gcc configure --preset debug
 cmake --build build/debug
 
-# Tests that start threads share the processors with other tests, so nobody should spin while waiting.
-export OMP_WAIT_POLICY=passive CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$(nproc)}
+export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$(nproc)}
 
-say 'Tests, optimised'
+say 'Tests, gcc'
 ctest --preset release
 
-say 'Tests, with the sanitizers'
+say 'Tests, clang'
+ctest --test-dir build/clang --output-on-failure
+
+say 'Tests, sanitizers'
 ctest --preset debug
