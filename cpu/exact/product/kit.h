@@ -37,7 +37,8 @@ typedef struct hs_kit {
     void (*keep)(size_t rows, size_t columns, const void *sums, double *y, size_t pitch);
 
     /* The last rounding. Returns the hs_nonfinite of what it stored. */
-    uint64_t (*store)(const hs_rounding *rounding, size_t rows, size_t columns, void *sums, double *y, size_t pitch);
+    uint64_t (*store)(const hs_rounding *rounding, size_t rows, size_t columns, const void *sums, double *y,
+                      size_t pitch);
 } hs_kit;
 
 extern const hs_kit hs_kit_portable_f32, hs_kit_portable_f64;

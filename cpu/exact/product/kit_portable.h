@@ -87,17 +87,16 @@ static void HS_KIT(keep)(size_t rows, size_t columns, const void *sums, double *
             y[i * pitch + j] = (double)s[i * HS_COLUMNS + j];
 }
 
-static uint64_t HS_KIT(store)(const hs_rounding *rounding, size_t rows, size_t columns, void *sums, double *y,
+static uint64_t HS_KIT(store)(const hs_rounding *rounding, size_t rows, size_t columns, const void *sums, double *y,
                               size_t pitch) {
-    HS_REAL *s = sums;
+    const HS_REAL *s = sums;
     double results[HS_ROWS * HS_COLUMNS];
-    /* Cells outside the matrix must not raise the flag. */
-    if (rows < HS_ROWS || columns < HS_COLUMNS)
-        for (size_t i = 0; i < HS_ROWS; i++)
-            for (size_t j = i < rows ? columns : 0; j < HS_COLUMNS; j++)
-                s[i * HS_COLUMNS + j] = 0;
+    /* A cell outside the matrix is nonfinite only where an operand is, and then cells inside are, too. */
     const uint64_t seen = HS_RESULTS(rounding, HS_ROWS * HS_COLUMNS, s, results);
     for (size_t i = 0; i < rows; i++)
-        memcpy(y + i * pitch, results + i * HS_COLUMNS, columns * sizeof *y);
+        if (columns == HS_COLUMNS)
+            memcpy(y + i * pitch, results + i * HS_COLUMNS, HS_COLUMNS * sizeof *y);
+        else
+            memcpy(y + i * pitch, results + i * HS_COLUMNS, columns * sizeof *y);
     return seen;
 }

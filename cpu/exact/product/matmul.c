@@ -107,13 +107,16 @@ static uint64_t compute_task(const product *p, const block *part, size_t task) {
     return seen;
 }
 
-/* Called by every thread of the team, for the rows [i, i + BLOCK_M) of a block whose right operand is being packed. */
+/*
+ * Called by every thread of the team, for a block of rows against a right operand that is being packed. No thread waits
+ * at the end: whoever packs over these panels next does.
+ */
 static uint64_t compute_rows(const product *p, block part) {
     uint64_t seen = 0;
 #pragma omp for schedule(static)
     for (size_t panel = 0; panel < hs_panels(part.rows, p->kit->rows); panel++)
         pack_panel(p, p->a, p->kit->rows, &part, part.i, part.rows, panel, p->packed_a);
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(dynamic) nowait
     for (size_t task = 0; task < hs_panels(part.rows, TASK_M) * hs_panels(part.columns, TASK_N); task++)
         seen |= compute_task(p, &part, task);
     return seen;
@@ -122,11 +125,17 @@ static uint64_t compute_rows(const product *p, block part) {
 /* Called by every thread of the team: one block of columns over one block of k. */
 static uint64_t compute_columns(const product *p, block part) {
     uint64_t seen = 0;
-#pragma omp for schedule(static) nowait
-    for (size_t panel = 0; panel < hs_panels(part.columns, p->kit->columns); panel++)
-        pack_panel(p, p->b, p->kit->columns, &part, part.j, part.columns, panel, p->packed_b);
+    const bool first = part.j == 0 && part.k == 0;
     for (part.i = 0; part.i < p->m; part.i += BLOCK_M) {
         part.rows = smaller(BLOCK_M, p->m - part.i);
+        if (!first || part.i > 0) {
+#pragma omp barrier
+        }
+        if (part.i == 0) {
+#pragma omp for schedule(static) nowait
+            for (size_t panel = 0; panel < hs_panels(part.columns, p->kit->columns); panel++)
+                pack_panel(p, p->b, p->kit->columns, &part, part.j, part.columns, panel, p->packed_b);
+        }
         seen |= compute_rows(p, part);
     }
     return seen;
