@@ -360,7 +360,7 @@ Test(train, a_second_interrupt_stops_at_once) {
                                             "4",         "--context",
                                             "64",        "--batch-size",
                                             "32",        "--micro-batches",
-                                            "50000",     "--threads",
+                                            "2000",      "--threads",
                                             "1",         "--quiet",
                                             "--steps",   "1",
                                             "--records", "r",

@@ -30,12 +30,19 @@ void hs_progress_start(hs_progress *progress, const hstep_context *context, uint
     progress->start = progress->shown = hs_now();
 }
 
-static void describe_time(double seconds, char *text, size_t size) {
+/* The first steps are slow, with memory and threads to be had, and say nothing about the others. */
+static void describe_time_left(const hs_progress *progress, uint64_t done, double now, char *text, size_t size) {
+    enum { STEPS_TO_JUDGE_BY = 5 };
+    text[0] = '\0';
+    if (done < STEPS_TO_JUDGE_BY)
+        return;
+    const double seconds = (now - progress->start) / (double)done * (double)(progress->steps - done);
     const uint64_t whole = (uint64_t)(seconds + 0.5);
     if (whole >= 3600)
-        snprintf(text, size, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, whole / 3600, whole / 60 % 60, whole % 60);
+        snprintf(text, size, "  %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 " left", whole / 3600, whole / 60 % 60,
+                 whole % 60);
     else
-        snprintf(text, size, "%" PRIu64 ":%02" PRIu64, whole / 60, whole % 60);
+        snprintf(text, size, "  %" PRIu64 ":%02" PRIu64 " left", whole / 60, whole % 60);
 }
 
 static size_t terminal_width(void) {
@@ -65,14 +72,12 @@ void hs_progress_update(hs_progress *progress, const hstep_update *update, uint6
     const double training = waited - progress->paused;
     if (training > 0)
         progress->speed = (double)progress->tokens / training;
-    const double elapsed = now - progress->start;
-    const double left = done > 0 ? elapsed / (double)done * (double)(progress->steps - done) : 0;
-    char time_left[32], skips[48] = "", line[LINE];
-    describe_time(left, time_left, sizeof time_left);
+    char left[48], skips[48] = "", line[LINE];
+    describe_time_left(progress, done, now, left, sizeof left);
     if (skipped > 0)
         snprintf(skips, sizeof skips, "  skipped %" PRIu64, skipped);
-    snprintf(line, sizeof line, "%" PRIu64 "/%" PRIu64 "  loss %.4f  scale %g%s  %.0f tokens/s  %s left  %s", done,
-             progress->steps, update->loss, update->loss_scale, skips, progress->speed, time_left, progress->computer);
+    snprintf(line, sizeof line, "%" PRIu64 "/%" PRIu64 "  loss %.4f  scale %g%s  %.0f tokens/s%s  %s", done,
+             progress->steps, update->loss, update->loss_scale, skips, progress->speed, left, progress->computer);
     if (progress->terminal)
         draw_bar(progress, (double)done / (double)progress->steps, line);
     else
