@@ -381,7 +381,8 @@ Test(train, a_second_interrupt_stops_at_once) {
 Test(train, built_in_corpus_beats_byte_frequencies_and_counts_its_answers) {
     hs_test_program run =
         HS_TEST_RUN("train", "--layers", "1", "--width", "32", "--feed-forward", "64", "--context", "32",
-                    "--batch-size", "16", "--learning-rate", "0.01", "--steps", "60", "--quiet", "--records", "-");
+                    "--batch-size", "8", "--learning-rate", "0.02", "--steps", "40", "--threads", "1", "--held-out",
+                    "0.03", "--sample-tokens", "0", "--quiet", "--records", "-");
     json_t *records = records_of(&run, 0);
     const json_t *data = json_array_get(json_object_get(hs_test_record(records, "run"), "data"), 0);
     /* In a line of nine, two thirds are digits, nearly uniform, and three signs stand once each: 2.54 nats if uniform.
@@ -389,9 +390,9 @@ Test(train, built_in_corpus_beats_byte_frequencies_and_counts_its_answers) {
     const double yardstick = number_of(data, "unigram_loss");
     cr_expect(yardstick > 2.4 && yardstick < 2.6, "%g nats", yardstick);
     const json_t *evaluation = hs_test_record(records, "evaluation");
-    cr_expect_lt(number_of(evaluation, "loss"), yardstick - 0.5);
+    cr_expect_lt(number_of(evaluation, "loss"), yardstick - 0.4);
     const json_t *success = json_object_get(hs_test_record(records, "end"), "success");
-    cr_expect(number_of(success, "questions") > 200);
+    cr_expect(number_of(success, "questions") > 50, "three in a hundred of 3240");
     cr_expect(number_of(success, "correct") <= number_of(success, "questions"));
     json_decref(records);
     hs_test_program_free(&run);
