@@ -42,7 +42,7 @@ enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 3 };
     /* dx <- dy and the same tables */                                                                                 \
     X(ROTARY_BACKWARD, "rotary_backward")                                                                              \
     /* y[Rq,H*w] <- q[Rq,H*w], k[Rk,G*w], v[Rk,G*w], positions i32[Rq]; sequences, heads H, kv_heads G, head_width w;  \
-       precision. Rq and Rk are sequences times as many rows each; query row r sees keys 0..positions[r] of its                         \
+       precision. Rq and Rk are sequences times as many rows each; query row r sees keys 0..positions[r] of its        \
        sequence. */                                                                                                    \
     X(ATTENTION, "attention")                                                                                          \
     /* dq, dk, dv <- dy, q, k, v, positions; the same attributes */                                                    \

@@ -20,7 +20,8 @@ hstep_status hs_fail(hstep_error *error, hstep_status status, const char *format
     return status;
 }
 
-hstep_status hs_fail_operation(hstep_error *error, hstep_status status, const char *operation, const char *format, ...) {
+hstep_status hs_fail_operation(hstep_error *error, hstep_status status, const char *operation, const char *format,
+                               ...) {
     va_list list;
     va_start(list, format);
     describe(error, status, operation, format, list);

@@ -41,11 +41,8 @@ static void multiply_on_reference(const product *p, const double *a, const doubl
 }
 
 static hs_view matrix_view(hs_buffer *buffer, size_t rows, size_t columns) {
-    return (hs_view){.buffer = buffer,
-                     .dtype = HSTEP_DTYPE_F64,
-                     .rank = 2,
-                     .dims = {rows, columns},
-                     .strides = {columns, 1}};
+    return (hs_view){
+        .buffer = buffer, .dtype = HSTEP_DTYPE_F64, .rank = 2, .dims = {rows, columns}, .strides = {columns, 1}};
 }
 
 /* Runs the product as a program of one call on buffers {a, b, y}. */

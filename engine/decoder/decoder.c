@@ -40,8 +40,8 @@ static hstep_status linear(const builder *b, const char *part, hstep_value x, si
     (void)block_name(b, name, part);
     (void)snprintf(weight_name, sizeof weight_name, "%.80s.weight", name);
     hstep_value weight = 0;
-    HS_FORWARD(hstep_graph_parameter(b->graph, weight_name, 2, (int64_t[]){(int64_t)out, (int64_t)in}, &weight,
-                                     b->error));
+    HS_FORWARD(
+        hstep_graph_parameter(b->graph, weight_name, 2, (int64_t[]){(int64_t)out, (int64_t)in}, &weight, b->error));
     if (residual) /* as GPT-2 does (Radford et al., 2019) */
         hs_graph_value(b->graph, weight)->init_divisor = sqrt(2.0 * (double)b->config->layers);
     return hstep_graph_matmul(b->graph, name, b->config->precision, x, HSTEP_NO_TRANSPOSE, weight, HSTEP_TRANSPOSE, y,
@@ -73,8 +73,8 @@ static hstep_status feed_forward(const builder *b, hstep_value stream, hstep_val
     HS_FORWARD(rmsnorm(b, block_name(b, name, "feed_forward_norm"), stream, &x));
     HS_FORWARD(linear(b, "feed_forward.gate", x, width, inner, false, &gate));
     HS_FORWARD(linear(b, "feed_forward.up", x, width, inner, false, &up));
-    HS_FORWARD(hstep_graph_swiglu(b->graph, block_name(b, name, "feed_forward.activation"), gate, up, &activation,
-                                  b->error));
+    HS_FORWARD(
+        hstep_graph_swiglu(b->graph, block_name(b, name, "feed_forward.activation"), gate, up, &activation, b->error));
     HS_FORWARD(linear(b, "feed_forward.down", activation, inner, width, true, &down));
     return hstep_graph_add(b->graph, block_name(b, name, "feed_forward_residual"), stream, down, next, b->error);
 }
@@ -127,14 +127,13 @@ static hstep_status check_config(const hstep_decoder_config *config, size_t kv_h
     return HSTEP_OK;
 }
 
-hstep_status hstep_model_create_decoder(hstep_context *context, const hstep_decoder_config *config,
-                                        hstep_model **model, hstep_error *error) {
+hstep_status hstep_model_create_decoder(hstep_context *context, const hstep_decoder_config *config, hstep_model **model,
+                                        hstep_error *error) {
     HS_RETURN_IF(context == NULL || config == NULL || model == NULL, error, HSTEP_ERROR_ARGUMENT,
                  "hstep_model_create_decoder needs a context, a configuration and a place for the model");
     const size_t kv_heads = config->kv_heads != 0 ? config->kv_heads : config->heads;
     HS_FORWARD(check_config(config, kv_heads, error));
-    builder b = {
-        .config = config, .kv_heads = kv_heads, .head_width = config->width / config->heads, .error = error};
+    builder b = {.config = config, .kv_heads = kv_heads, .head_width = config->width / config->heads, .error = error};
     HS_FORWARD(hstep_graph_create(&b.graph, error));
     hstep_status status = build(&b);
     if (status == HSTEP_OK)

@@ -26,10 +26,9 @@ static hstep_status copy_across(hs_backend *from, const hs_view *source, hs_back
 static hstep_status copy_operands(const hs_plan *failed, hs_plan *again, hstep_error *error) {
     for (size_t v = 0; v < failed->request.graph->value_count; v++) {
         const hs_role role = failed->request.graph->values[v].role;
-        if (failed->views[v].rank != 0 &&
-            (role == HS_ROLE_PARAMETER || role == HS_ROLE_INPUT || role == HS_ROLE_SEED))
-            HS_FORWARD(copy_across(failed->request.backend, &failed->views[v], again->request.backend,
-                                   &again->views[v], error));
+        if (failed->views[v].rank != 0 && (role == HS_ROLE_PARAMETER || role == HS_ROLE_INPUT || role == HS_ROLE_SEED))
+            HS_FORWARD(copy_across(failed->request.backend, &failed->views[v], again->request.backend, &again->views[v],
+                                   error));
     }
     return HSTEP_OK;
 }

@@ -49,8 +49,7 @@ hstep_status hs_reduction_create(hs_reduction *reduction, const hstep_model *mod
     if (replicas > 1) {
         reduction->replica = NULL;
         HS_FORWARD(hs_parameter_buffers_create(model, backend, &reduction->replica, error));
-        HS_FORWARD(
-            make_program(reduction, reduction->replica, window, true, &reduction->store_replica, error));
+        HS_FORWARD(make_program(reduction, reduction->replica, window, true, &reduction->store_replica, error));
         HS_FORWARD(make_program(reduction, reduction->replica, window, false, &reduction->add_replica, error));
     }
     reduction->batch = reduction->replica;

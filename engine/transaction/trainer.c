@@ -66,15 +66,14 @@ static hstep_status make_commit_program(hstep_trainer *trainer, hs_call *calls, 
     for (size_t i = 0; i < model->parameter_count; i++) {
         const size_t elements = hs_model_elements(model, i);
         const uint32_t rank = hs_graph_value(model->graph, model->parameter_values[i])->rank;
-        calls[i] = (hs_call){.operation = HS_OP_ADAMW,
-                             .attributes = {.decay = rank >= 2 || trainer->config.adamw.decay_vectors != 0},
-                             .input_count = 2,
-                             .output_count = 3,
-                             .inputs = {hs_flat_view(trainer->gradients[i], elements),
-                                        hs_flat_view(trainer->scalars, HS_ADAMW_SCALARS)},
-                             .outputs = {hs_flat_view(model->parameters[i], elements),
-                                         hs_flat_view(trainer->first_moments[i], elements),
-                                         hs_flat_view(trainer->second_moments[i], elements)}};
+        calls[i] = (hs_call){
+            .operation = HS_OP_ADAMW,
+            .attributes = {.decay = rank >= 2 || trainer->config.adamw.decay_vectors != 0},
+            .input_count = 2,
+            .output_count = 3,
+            .inputs = {hs_flat_view(trainer->gradients[i], elements), hs_flat_view(trainer->scalars, HS_ADAMW_SCALARS)},
+            .outputs = {hs_flat_view(model->parameters[i], elements), hs_flat_view(trainer->first_moments[i], elements),
+                        hs_flat_view(trainer->second_moments[i], elements)}};
     }
     hs_backend *backend = model->context->backend;
     return backend->api->program_create(backend, calls, model->parameter_count, &trainer->commit, error);
@@ -87,11 +86,11 @@ static hstep_status fill_trainer(hstep_trainer *trainer, hstep_error *error) {
     HS_FORWARD(hs_parameter_buffers_create(model, backend, &trainer->first_moments, error));
     HS_FORWARD(hs_parameter_buffers_create(model, backend, &trainer->second_moments, error));
     HS_FORWARD(backend->api->buffer_create(backend, sizeof(double), &trainer->unscale, error));
-    HS_FORWARD(backend->api->buffer_create(backend, model->parameter_count * sizeof(double), &trainer->square_sums,
-                                           error));
+    HS_FORWARD(
+        backend->api->buffer_create(backend, model->parameter_count * sizeof(double), &trainer->square_sums, error));
     HS_FORWARD(backend->api->buffer_create(backend, HS_ADAMW_SCALARS * sizeof(double), &trainer->scalars, error));
-    HS_FORWARD(hs_reduction_create(&trainer->reduction, model, trainer->config.replicas,
-                                   trainer->config.micro_batches, trainer->gradients, error));
+    HS_FORWARD(hs_reduction_create(&trainer->reduction, model, trainer->config.replicas, trainer->config.micro_batches,
+                                   trainer->gradients, error));
     hs_call *calls = calloc(model->parameter_count + 1, sizeof *calls);
     if (calls == NULL)
         return hs_fail_memory(error, "a trainer");
@@ -184,8 +183,7 @@ static hstep_status check_parameter(const hstep_trainer *trainer, size_t paramet
     return HSTEP_OK;
 }
 
-hstep_status hstep_trainer_read_gradient(hstep_trainer *trainer, size_t parameter, double *values,
-                                         hstep_error *error) {
+hstep_status hstep_trainer_read_gradient(hstep_trainer *trainer, size_t parameter, double *values, hstep_error *error) {
     HS_FORWARD(check_parameter(trainer, parameter, error));
     HS_RETURN_IF(values == NULL, error, HSTEP_ERROR_ARGUMENT, "no place for the gradient");
     return read_tensor(trainer, trainer->gradients, parameter, values, error);

@@ -99,8 +99,8 @@ static hstep_status run_window(hstep_trainer *trainer, const hstep_batch *window
         double replica_loss = 0;
         for (size_t i = 0; i < trainer->config.micro_batches; i++) {
             double loss = 0;
-            HS_FORWARD(run_batch(trainer, &window[replica * trainer->config.micro_batches + i], seed, attempt, &loss,
-                                 error));
+            HS_FORWARD(
+                run_batch(trainer, &window[replica * trainer->config.micro_batches + i], seed, attempt, &loss, error));
             if (!attempt->overflowed)
                 HS_FORWARD(hs_reduction_take(&trainer->reduction, replica, i, error));
             replica_loss = i == 0 ? loss : replica_loss + loss;
@@ -111,8 +111,8 @@ static hstep_status run_window(hstep_trainer *trainer, const hstep_batch *window
     return HSTEP_OK;
 }
 
-hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *window, size_t count,
-                                  hstep_update *update, hstep_error *error) {
+hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *window, size_t count, hstep_update *update,
+                                  hstep_error *error) {
     HS_RETURN_IF(trainer == NULL || window == NULL || update == NULL, error, HSTEP_ERROR_ARGUMENT,
                  "hstep_trainer_update needs a trainer, a window and a place for the outcome");
     HS_FORWARD(check_state(trainer, error));
