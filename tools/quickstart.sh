@@ -21,5 +21,4 @@ export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000}
 
 out=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 build/release/bin/trainer train --precision bf16 --out "$out"
-printf '\nThe records of every update: %s/records.jsonl\n' "$out"
-printf 'Train on a text of your own:  build/release/bin/trainer train --data FILE\n'
+printf '\nTrain on a text of your own:  build/release/bin/trainer train --data FILE\n'
