@@ -11,9 +11,8 @@
 #include "cpu/check_call.h"
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
-#include "engine/error.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, MOST_THREADS = 1024 };
 
 typedef struct cpu_backend {
     hs_backend base;
@@ -230,7 +229,8 @@ static hstep_status program_finish(hs_backend *backend, hs_program *program, uin
     (void)backend;
     (void)error;
     for (size_t i = 0; i < program->count; i++) {
-        flags[i] = program->nonfinite[i] ? 1 : 0;
+        if (flags)
+            flags[i] = program->nonfinite[i] ? 1 : 0;
         program->nonfinite[i] = false;
     }
     return HSTEP_OK;
@@ -302,5 +302,7 @@ hstep_status hs_cpu_reference_create(hs_backend **backend, hstep_error *error) {
 }
 
 hstep_status hs_cpu_create(unsigned thread_count, hs_backend **backend, hstep_error *error) {
+    HS_RETURN_IF(thread_count > MOST_THREADS, error, HSTEP_ERROR_ARGUMENT, "%u threads; give at most %d", thread_count,
+                 MOST_THREADS);
     return create(&hs_cpu_exact_tier, thread_count ? thread_count : available_processors(), backend, error);
 }

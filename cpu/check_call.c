@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "engine/error.h"
 
 /*
  * One pattern for each operand, inputs before outputs. A letter is a dimension: it takes its value where it occurs

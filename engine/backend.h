@@ -3,8 +3,9 @@
  *
  * The engine turns a graph into calls (operation, views, attributes), groups them into programs and hands those to a
  * backend, which may record them once and replay them. What changes between replays (scales, rates) therefore comes
- * through small buffers and never through attributes. Work may be asynchronous: only `finish`, `read` and `write` wait.
- * A backend knows no graph and no decoder.
+ * through small buffers and never through attributes. Work may be asynchronous: only `finish` and `read` wait; `write`
+ * and `clear` take their place in the order of submission and have copied their data when they return. A backend knows
+ * no graph and no decoder.
  */
 #ifndef HS_ENGINE_BACKEND_H
 #define HS_ENGINE_BACKEND_H
@@ -15,6 +16,8 @@
 
 #include <halfstep/context.h>
 #include <halfstep/types.h>
+
+#include "engine/error.h"
 
 enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 3 };
 
@@ -97,6 +100,20 @@ typedef enum hs_operation {
 } hs_operation;
 
 const char *hs_operation_name(hs_operation operation);
+
+/* Bytes of an element. */
+static inline size_t hs_dtype_size(hstep_dtype dtype) {
+    switch (dtype) {
+    case HSTEP_DTYPE_F64:
+        return 8;
+    case HSTEP_DTYPE_I32:
+        return 4;
+    case HSTEP_DTYPE_FP16:
+    case HSTEP_DTYPE_BF16:
+        break;
+    }
+    return 2;
+}
 
 /* Places in the scalars of ADAMW: rate = lr/(1-P1), root = 1/sqrt(1-P2), decay = lr*wd. */
 enum hs_adamw_scalar {
@@ -182,13 +199,16 @@ typedef struct hs_backend_api {
                                    hstep_error *error);
     void (*program_destroy)(hs_backend *backend, hs_program *program);
 
-    /* Submits calls first..first+count-1 in order, after everything submitted before. */
+    /*
+     * Submits calls first..first+count-1 in order, after everything submitted before. A program is run in few different
+     * ranges (forward, backward, all), so that a backend may record each when it first meets it.
+     */
     hstep_status (*program_run)(hs_backend *backend, hs_program *program, size_t first, size_t count,
                                 hstep_error *error);
 
     /*
-     * Waits. flags[i] becomes 1 when call i stored a nonfinite value (in an output or a part) since the last finish,
-     * else 0, for all calls of the program; then the flags start afresh.
+     * Waits. Where flags is not NULL, flags[i] becomes 1 when call i stored a nonfinite value (in an output or a part)
+     * since the last finish, else 0, for all calls of the program; then the flags start afresh.
      */
     hstep_status (*program_finish)(hs_backend *backend, hs_program *program, uint32_t *flags, hstep_error *error);
 
@@ -203,5 +223,12 @@ typedef struct hs_backend_api {
 struct hs_backend {
     const hs_backend_api *api;
 };
+
+/* Runs the calls first..first+count-1 and waits for them; flags as in program_finish. */
+static inline hstep_status hs_run_and_wait(hs_backend *backend, hs_program *program, size_t first, size_t count,
+                                           uint32_t *flags, hstep_error *error) {
+    HS_FORWARD(backend->api->program_run(backend, program, first, count, error));
+    return backend->api->program_finish(backend, program, flags, error);
+}
 
 #endif

@@ -60,11 +60,8 @@ static hstep_status run_product(hs_backend *backend, const product *p, hs_buffer
     HS_FORWARD(backend->api->write(backend, buffers[0], 0, a, p->m * p->k * sizeof *a, error));
     HS_FORWARD(backend->api->write(backend, buffers[1], 0, b, p->k * p->n * sizeof *b, error));
     hs_program *program = NULL;
-    uint32_t flag = 0;
     HS_FORWARD(backend->api->program_create(backend, &call, 1, &program, error));
-    hstep_status status = backend->api->program_run(backend, program, 0, 1, error);
-    if (status == HSTEP_OK)
-        status = backend->api->program_finish(backend, program, &flag, error);
+    hstep_status status = hs_run_and_wait(backend, program, 0, 1, NULL, error);
     if (status == HSTEP_OK)
         status = backend->api->read(backend, buffers[2], 0, y, p->m * p->n * sizeof *y, error);
     backend->api->program_destroy(backend, program);

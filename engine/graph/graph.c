@@ -23,8 +23,6 @@ void hs_graph_rewind(hstep_graph *graph, hs_graph_mark mark) {
         free(graph->values[--graph->value_count].name);
     while (graph->node_count > mark.nodes)
         free(graph->nodes[--graph->node_count].name);
-    if (graph->positions > mark.values)
-        graph->positions = 0;
     if (graph->seed > mark.values)
         graph->seed = 0;
 }
@@ -126,11 +124,24 @@ hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rota
     };
     const hs_value_info info = system_value(role, rotary_base, head_width);
     HS_FORWARD(hs_graph_add_value(graph, names[role], &info, value, error));
-    if (role == HS_ROLE_POSITIONS)
-        graph->positions = *value;
     if (role == HS_ROLE_SEED)
         graph->seed = *value;
     return HSTEP_OK;
+}
+
+void hs_graph_mark_uses(hstep_graph *graph) {
+    hs_graph_value(graph, graph->loss)->behind_loss = true;
+    if (graph->output != 0)
+        hs_graph_value(graph, graph->output)->behind_output = true;
+    for (size_t n = graph->forward_count; n-- > 0;) {
+        const hs_node *node = &graph->nodes[n];
+        const hs_value_info *result = hs_graph_value(graph, node->outputs[0]);
+        for (uint32_t i = 0; i < node->input_count; i++) {
+            hs_value_info *operand = hs_graph_value(graph, node->inputs[i]);
+            operand->behind_loss |= result->behind_loss;
+            operand->behind_output |= result->behind_output;
+        }
+    }
 }
 
 size_t hs_graph_parameter_count(const hstep_graph *graph) {

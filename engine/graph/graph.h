@@ -26,6 +26,8 @@ typedef struct hs_value_info {
     uint32_t rank;
     int64_t dims[HS_MAX_RANK];
     bool needs_gradient; /* a parameter is behind it */
+    bool behind_loss;    /* the loss depends on it; known once the graph is marked */
+    bool behind_output;  /* the output depends on it; alike */
     hstep_value adjoint; /* its own adjoint, once differentiated; 0 for none */
     /* i32 inputs: entries must be in [index_minimum, index_limit); limit 0 where nothing constrains them. */
     int64_t index_minimum, index_limit;
@@ -54,7 +56,7 @@ struct hstep_graph {
     hs_node *nodes;
     size_t node_count, node_room;
     size_t forward_count; /* nodes before the first backward one, once differentiated */
-    hstep_value positions, seed, loss, output;
+    hstep_value seed, loss, output;
 };
 
 static inline hs_value_info *hs_graph_value(const hstep_graph *graph, hstep_value value) {
@@ -99,6 +101,9 @@ hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rota
 
 /* Writes the adjoint nodes for the loss; on failure the graph is as it was. */
 hstep_status hs_graph_differentiate(hstep_graph *graph, hstep_value loss, hstep_error *error);
+
+/* Marks what stands behind the loss and the output; a model does it once for the graph that it takes over. */
+void hs_graph_mark_uses(hstep_graph *graph);
 
 /* Parameters in order: their number, and value number `index` among them. */
 size_t hs_graph_parameter_count(const hstep_graph *graph);

@@ -361,6 +361,8 @@ hstep_status hstep_graph_cross_entropy(hstep_graph *graph, const char *name, hst
 
 hstep_status hstep_graph_set_output(hstep_graph *graph, hstep_value value, hstep_error *error) {
     HS_RETURN_IF(graph == NULL, error, HSTEP_ERROR_ARGUMENT, "no graph was given");
+    HS_RETURN_IF(graph->loss != 0, error, HSTEP_ERROR_ARGUMENT,
+                 "the output comes after the graph's loss; call hstep_graph_set_output before hstep_graph_set_loss");
     HS_FORWARD(check_value(graph, "output", value, HSTEP_DTYPE_F64, 0, error));
     graph->output = value;
     return HSTEP_OK;

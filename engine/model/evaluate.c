@@ -29,16 +29,18 @@ hstep_status hs_model_batch_weight(const hstep_model *model, const hstep_batch *
     HS_RETURN_IF(!isfinite(batch->weight) || batch->weight < 0, error, HSTEP_ERROR_ARGUMENT,
                  "a batch's weight must be finite and at least 0");
     const hstep_value targets = find_targets(model->graph);
-    if (batch->weight > 0)
+    *weight = targets != 0 ? count_targets(model->graph, targets, batch) : 1;
+    if (batch->weight > 0 && *weight > 0)
         *weight = batch->weight;
-    else
-        *weight = targets != 0 ? count_targets(model->graph, targets, batch) : 1;
     return HSTEP_OK;
 }
 
 /* Feeds a batch, runs the forward pass and reads one value. */
 static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
                             double *result, double *weight, hstep_error *error) {
+    HS_FORWARD(hs_batch_check(model->graph, mode, batch, error));
+    if (weight != NULL)
+        HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));
     const hs_plan_request request = {.backend = model->context->backend,
                                      .graph = model->graph,
                                      .mode = mode,
@@ -47,9 +49,6 @@ static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mod
                                      .parameters = model->parameters};
     hs_plan *plan = NULL;
     HS_FORWARD(hs_plan_cache_get(&model->plans, &request, &plan, error));
-    HS_FORWARD(hs_plan_check_batch(plan, batch, error));
-    if (weight != NULL)
-        HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));
     HS_FORWARD(hs_plan_feed(plan, batch, error));
     HS_FORWARD(hs_plan_forward(plan, error));
     size_t flagged = 0;

@@ -36,13 +36,11 @@ static void draw_normal(hs_random *random, double deviation, size_t count, doubl
     }
 }
 
+/* `values` has room for the parameter. */
 static hstep_status draw_parameter(hstep_model *model, size_t index, hstep_initialization scheme, hs_random *random,
-                                   hstep_error *error) {
+                                   double *values, hstep_error *error) {
     const hs_value_info *info = hs_graph_value(model->graph, model->parameter_values[index]);
     const size_t count = hs_model_elements(model, index);
-    double *values = malloc(count * sizeof *values);
-    if (values == NULL)
-        return hs_fail_memory(error, "initial values");
     if (info->rank == 1) {
         const double filling = is_gain(model->graph, model->parameter_values[index]) ? 1.0 : 0.0;
         for (size_t i = 0; i < count; i++)
@@ -52,9 +50,7 @@ static hstep_status draw_parameter(hstep_model *model, size_t index, hstep_initi
     } else {
         draw_normal(random, info->init_divisor > 0 ? 0.02 / info->init_divisor : 0.02, count, values);
     }
-    const hstep_status status = hstep_model_write_parameter(model, index, values, error);
-    free(values);
-    return status;
+    return hstep_model_write_parameter(model, index, values, error);
 }
 
 hstep_status hstep_model_initialize(hstep_model *model, hstep_initialization scheme, uint64_t seed,
@@ -62,8 +58,16 @@ hstep_status hstep_model_initialize(hstep_model *model, hstep_initialization sch
     HS_RETURN_IF(model == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_model_initialize needs a model");
     HS_RETURN_IF(scheme != HSTEP_INIT_NORMAL && scheme != HSTEP_INIT_XAVIER, error, HSTEP_ERROR_ARGUMENT,
                  "unknown initialisation %d", (int)scheme);
-    hs_random random = {.state = seed};
+    size_t largest = 1;
     for (size_t i = 0; i < model->parameter_count; i++)
-        HS_FORWARD(draw_parameter(model, i, scheme, &random, error));
-    return HSTEP_OK;
+        largest = hs_model_elements(model, i) > largest ? hs_model_elements(model, i) : largest;
+    double *values = malloc(largest * sizeof *values);
+    if (values == NULL)
+        return hs_fail_memory(error, "initial values");
+    hs_random random = {.state = seed};
+    hstep_status status = HSTEP_OK;
+    for (size_t i = 0; i < model->parameter_count && status == HSTEP_OK; i++)
+        status = draw_parameter(model, i, scheme, &random, values, error);
+    free(values);
+    return status;
 }

@@ -70,6 +70,7 @@ hstep_status hstep_model_create(hstep_context *context, hstep_graph *graph, hste
         return hs_fail_memory(error, "a model");
     made->context = context;
     made->graph = graph;
+    hs_graph_mark_uses(graph);
     const hstep_status status = fill_model(made, error);
     if (status != HSTEP_OK) {
         made->graph = NULL; /* stays the caller's */

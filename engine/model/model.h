@@ -27,8 +27,8 @@ size_t hs_model_elements(const hstep_model *model, size_t index);
 void hs_model_touch(hstep_model *model, size_t index);
 
 /*
- * What the loss of a batch is divided by: the number of targets for cross-entropy, else the batch's own weight or 1.
- * The batch must have been checked.
+ * What the loss of a batch is divided by: the batch's own weight where it gives one, else the number of targets for
+ * cross-entropy and 1 for other losses; 0 for cross-entropy without targets. The batch must have been checked.
  */
 hstep_status hs_model_batch_weight(const hstep_model *model, const hstep_batch *batch, double *weight,
                                    hstep_error *error);

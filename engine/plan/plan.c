@@ -12,9 +12,7 @@ size_t hs_view_elements(const hs_view *view) {
     return count;
 }
 
-size_t hs_view_bytes(const hs_view *view) {
-    return hs_view_elements(view) * (view->dtype == HSTEP_DTYPE_F64 ? sizeof(double) : sizeof(int32_t));
-}
+size_t hs_view_bytes(const hs_view *view) { return hs_view_elements(view) * hs_dtype_size(view->dtype); }
 
 /* ---- Which nodes are needed ---- */
 
@@ -66,11 +64,6 @@ static hstep_status resolve_shape(const hs_plan *plan, const hs_value_info *info
 
 static hstep_status resolve_shapes(hs_plan *plan, const bool *wanted, hstep_error *error) {
     const hstep_graph *graph = plan->request.graph;
-    size_t rows = 0;
-    HS_RETURN_IF(__builtin_mul_overflow(plan->request.sequences, plan->request.length, &rows) || rows == 0 ||
-                     rows > INT32_MAX,
-                 error, HSTEP_ERROR_SHAPE, "a batch of %zu sequences of %zu positions; give 1 to 2^31 - 1 rows in all",
-                 plan->request.sequences, plan->request.length);
     for (size_t v = 0; v < graph->value_count; v++) {
         if (wanted[v])
             HS_FORWARD(resolve_shape(plan, &graph->values[v], &plan->views[v], error));
@@ -182,6 +175,8 @@ void hs_plan_destroy(hs_plan *plan) {
     free(plan->flags);
     free(plan);
 }
+
+hs_call hs_plan_call(const hs_plan *plan, size_t call) { return make_call(plan, hs_plan_call_node(plan, call)); }
 
 /* ---- Running ---- */
 

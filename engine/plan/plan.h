@@ -36,14 +36,15 @@ typedef struct hs_plan {
     uint32_t *flags;    /* of the last finish, by call */
 } hs_plan;
 
+/* The shape of the request must have passed hs_batch_check. */
 hstep_status hs_plan_create(const hs_plan_request *request, hs_plan **plan, hstep_error *error);
 void hs_plan_destroy(hs_plan *plan);
 
 /* What a batch brings for the input of that name, or NULL. */
 const void *hs_batch_data(const hstep_batch *batch, const char *input);
 
-/* Checks everything that a batch brings against the graph: presence, sizes, tokens. Reads only. */
-hstep_status hs_plan_check_batch(const hs_plan *plan, const hstep_batch *batch, hstep_error *error);
+/* Checks everything that a batch brings against the graph: presence, sizes, tokens. It needs no plan and makes none. */
+hstep_status hs_batch_check(const hstep_graph *graph, hs_mode mode, const hstep_batch *batch, hstep_error *error);
 
 /* Uploads a batch that was checked. */
 hstep_status hs_plan_feed(hs_plan *plan, const hstep_batch *batch, hstep_error *error);
@@ -57,6 +58,9 @@ hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *e
 
 /* Copies a value out; data has room for its elements. */
 hstep_status hs_plan_read(hs_plan *plan, hstep_value value, void *data, hstep_error *error);
+
+/* Call `call` as the program has it. */
+hs_call hs_plan_call(const hs_plan *plan, size_t call);
 
 static inline const hs_node *hs_plan_call_node(const hs_plan *plan, size_t call) {
     return &plan->request.graph->nodes[plan->call_nodes[call]];

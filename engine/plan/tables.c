@@ -26,6 +26,9 @@ static void fill_rotary(const hs_plan *plan, const hs_value_info *info, double *
 }
 
 static hstep_status fill_table(hs_plan *plan, const hs_value_info *info, const hs_view *view, hstep_error *error) {
+    HS_RETURN_IF(info->role != HS_ROLE_POSITIONS && (double)plan->request.length > HS_LARGEST_ANGLE, error,
+                 HSTEP_ERROR_SHAPE, "sequences of %zu positions; rotary embedding takes at most %.0f",
+                 plan->request.length, HS_LARGEST_ANGLE);
     const size_t bytes = hs_view_bytes(view);
     void *table = malloc(bytes + 1);
     if (table == NULL)

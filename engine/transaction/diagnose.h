@@ -1,4 +1,4 @@
-/* Names what overflowed, by running a failed micro-batch again in reference order (policy, section 5). */
+/* Names what overflowed, by running a failed micro-batch again up to the call that failed (policy, section 5). */
 #ifndef HS_ENGINE_TRANSACTION_DIAGNOSE_H
 #define HS_ENGINE_TRANSACTION_DIAGNOSE_H
 
@@ -7,11 +7,13 @@
 #include "engine/model/model.h"
 
 /*
- * `failed` has just run a micro-batch, which its inputs still hold, and flagged a call of `phase`. Fills *overflow from
- * the reference; where the reference stays finite (a gated lever may overflow alone) from the flags themselves.
+ * `plan` has just run a micro-batch, which its inputs still hold, and `call` is the first call that it flagged. All its
+ * levers being exact, the reference would flag the same one; what is left to find is the tensor and the index. They
+ * come from the backend where it locates. Elsewhere the calls before are run again, and the call itself once more on
+ * the reference if it has parts inside, or here if its outputs tell all. Never fails: a diagnosis that finds no memory
+ * still names the operation, and an overflow stays a skip.
  */
-hstep_status hs_diagnose(hstep_model *model, const hs_plan *failed, hs_phase phase, hstep_overflow *overflow,
-                         hstep_error *error);
+void hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_overflow *overflow);
 
 /* "inf" or "nan" for a nonfinite value. */
 const char *hs_nonfinite_kind(double value);

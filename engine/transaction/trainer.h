@@ -16,7 +16,7 @@ typedef enum hs_gradient_state { HS_GRADIENTS_CLEAR, HS_GRADIENTS_PRESENT } hs_g
 typedef struct hs_tape {
     hs_plan *plan; /* NULL for no tape */
     uint64_t revision;
-    double weight, seed, loss;
+    double weight, loss;
     bool overflowed;
     hstep_overflow overflow;
 } hs_tape;

@@ -27,9 +27,9 @@ hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *err
 
 /* ---- One micro-batch ---- */
 
-static hstep_status forward_failure(hstep_trainer *trainer, const hs_plan *plan, hstep_error *error) {
+static hstep_status forward_failure(hstep_trainer *trainer, hs_plan *plan, size_t call, hstep_error *error) {
     hstep_overflow where = {0};
-    HS_FORWARD(hs_diagnose(trainer->model, plan, HS_PHASE_FORWARD, &where, error));
+    hs_diagnose(trainer->model, plan, call, &where);
     return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, where.operation,
                              "the forward value of \"%s\" is not finite (%s at index %llu of \"%s\"); a smaller loss "
                              "scale cannot mend it: lower the learning rate, or compute in a wider precision",
@@ -42,10 +42,10 @@ static hstep_status finish_passes(hstep_trainer *trainer, hs_plan *plan, double 
     size_t flagged = 0;
     HS_FORWARD(hs_plan_finish(plan, &flagged, error));
     if (flagged < plan->forward_calls)
-        return forward_failure(trainer, plan, error);
+        return forward_failure(trainer, plan, flagged, error);
     HS_FORWARD(hs_plan_read(plan, plan->request.graph->loss, loss, error));
     if (flagged < plan->calls) {
-        HS_FORWARD(hs_diagnose(trainer->model, plan, HS_PHASE_BACKWARD, overflow, error));
+        hs_diagnose(trainer->model, plan, flagged, overflow);
         *overflowed = true;
     }
     return HSTEP_OK;
@@ -79,10 +79,8 @@ static hstep_status check_window(hstep_trainer *trainer, const hstep_batch *wind
                  "a window of %zu batches where %zu replicas x %zu micro-batches are configured", count,
                  trainer->config.replicas, trainer->config.micro_batches);
     for (size_t i = 0; i < count; i++) {
-        hs_plan *plan = NULL;
         double weight = 0;
-        HS_FORWARD(hs_trainer_plan(trainer, window[i].sequences, window[i].length, &plan, error));
-        HS_FORWARD(hs_plan_check_batch(plan, &window[i], error));
+        HS_FORWARD(hs_batch_check(trainer->model->graph, HS_MODE_TRAIN, &window[i], error));
         HS_FORWARD(hs_model_batch_weight(trainer->model, &window[i], &weight, error));
         attempt->weight += weight;
         attempt->tokens += (uint64_t)(window[i].sequences * window[i].length);
@@ -145,8 +143,7 @@ hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *bat
     HS_FORWARD(check_window(trainer, batch, 1, &attempt, error));
     trainer->tape = (hs_tape){0};
     hs_tape tape = {.revision = trainer->model->revision, .weight = attempt.weight};
-    tape.seed = trainer->scaler.scale / attempt.weight;
-    HS_FORWARD(run_batch(trainer, batch, tape.seed, &attempt, &tape.loss, error));
+    HS_FORWARD(run_batch(trainer, batch, trainer->scaler.scale / tape.weight, &attempt, &tape.loss, error));
     tape.loss /= tape.weight;
     HS_FORWARD(hs_trainer_plan(trainer, batch->sequences, batch->length, &tape.plan, error));
     trainer->tape = tape;

@@ -14,47 +14,30 @@
 static hstep_status compute_square_sums(hstep_trainer *trainer, double unscale, double *sums, hstep_error *error) {
     const size_t count = trainer->model->parameter_count;
     hs_backend *backend = trainer->model->context->backend;
-    uint32_t *flags = calloc(count + 1, sizeof *flags);
-    if (flags == NULL)
-        return hs_fail_memory(error, "the gradient norm");
-    hstep_status status = backend->api->write(backend, trainer->unscale, 0, &unscale, sizeof unscale, error);
-    if (status == HSTEP_OK)
-        status = backend->api->program_run(backend, trainer->norm, 0, count, error);
-    if (status == HSTEP_OK)
-        status = backend->api->program_finish(backend, trainer->norm, flags, error);
-    if (status == HSTEP_OK)
-        status = backend->api->read(backend, trainer->square_sums, 0, sums, count * sizeof *sums, error);
-    free(flags);
-    return status;
+    HS_FORWARD(backend->api->write(backend, trainer->unscale, 0, &unscale, sizeof unscale, error));
+    HS_FORWARD(hs_run_and_wait(backend, trainer->norm, 0, count, NULL, error));
+    return backend->api->read(backend, trainer->square_sums, 0, sums, count * sizeof *sums, error);
 }
 
-/* The first element whose square is not finite; 0 when only the sum overflowed. */
-static hstep_status locate_in_norm(hstep_trainer *trainer, size_t parameter, double unscale, hstep_overflow *overflow,
-                                   hstep_error *error) {
+/* The first element whose square is not finite; 0 when only the sum overflowed, or when memory for a look is short. */
+static void locate_in_norm(hstep_trainer *trainer, size_t parameter, double unscale, hstep_overflow *overflow) {
     const size_t count = hs_model_elements(trainer->model, parameter);
     double *values = malloc(count * sizeof *values);
-    if (values == NULL)
-        return hs_fail_memory(error, "naming an overflow");
-    const hstep_status status = hstep_trainer_read_gradient(trainer, parameter, values, error);
-    if (status == HSTEP_OK) {
-        double square = INFINITY;
-        overflow->index = 0;
-        for (size_t i = 0; i < count; i++) {
-            const double g = values[i] * unscale;
-            if (!isfinite(g * g)) {
-                square = g * g;
-                overflow->index = i;
-                break;
-            }
+    double square = INFINITY;
+    if (values != NULL && hstep_trainer_read_gradient(trainer, parameter, values, NULL) == HSTEP_OK) {
+        size_t i = 0;
+        while (i < count && isfinite((values[i] * unscale) * (values[i] * unscale)))
+            i++;
+        if (i < count) {
+            square = (values[i] * unscale) * (values[i] * unscale);
+            overflow->index = i;
         }
-        overflow->kind = hs_nonfinite_kind(square);
     }
+    overflow->kind = hs_nonfinite_kind(square);
     free(values);
-    return status;
 }
 
-static hstep_status describe_norm(hstep_trainer *trainer, const double *sums, double unscale, hstep_overflow *overflow,
-                                  hstep_error *error) {
+static void describe_norm(hstep_trainer *trainer, const double *sums, double unscale, hstep_overflow *overflow) {
     const hstep_model *model = trainer->model;
     size_t parameter = 0;
     double total = sums[0];
@@ -64,7 +47,8 @@ static hstep_status describe_norm(hstep_trainer *trainer, const double *sums, do
     (void)snprintf(overflow->tensor, sizeof overflow->tensor, "%s",
                    hs_graph_value(model->graph, model->parameter_values[parameter])->name);
     overflow->phase = "norm";
-    return locate_in_norm(trainer, parameter, unscale, overflow, error);
+    overflow->index = 0;
+    locate_in_norm(trainer, parameter, unscale, overflow);
 }
 
 /* Tensors in parameter order, square root; a norm that is not finite is an overflow. */
@@ -82,7 +66,7 @@ static hstep_status compute_norm(hstep_trainer *trainer, double unscale, double 
         *norm = sqrt(total);
         *overflowed = !isfinite(*norm);
         if (*overflowed)
-            status = describe_norm(trainer, sums, unscale, overflow, error);
+            describe_norm(trainer, sums, unscale, overflow);
     }
     free(sums);
     return status;
@@ -100,7 +84,7 @@ static hstep_status skip(hstep_trainer *trainer, const hstep_overflow *overflow,
 }
 
 static hstep_status commit(hstep_trainer *trainer, double unscale, double clip, const hs_adamw_update *step,
-                           hstep_error *error) {
+                           hstep_update *update, hstep_error *error) {
     const size_t count = trainer->model->parameter_count;
     hs_backend *backend = trainer->model->context->backend;
     double scalars[HS_ADAMW_SCALARS];
@@ -117,9 +101,9 @@ static hstep_status commit(hstep_trainer *trainer, double unscale, double clip, 
         return hs_fail_memory(error, "a commit");
     hstep_status status = backend->api->write(backend, trainer->scalars, 0, scalars, sizeof scalars, error);
     if (status == HSTEP_OK)
-        status = backend->api->program_run(backend, trainer->commit, 0, count, error);
-    if (status == HSTEP_OK)
-        status = backend->api->program_finish(backend, trainer->commit, flags, error);
+        status = hs_run_and_wait(backend, trainer->commit, 0, count, flags, error);
+    for (size_t i = 0; i < count && status == HSTEP_OK; i++)
+        update->nonfinite_weights |= flags[i] != 0;
     free(flags);
     HS_FORWARD(status);
     for (size_t i = 0; i < count; i++)
@@ -151,7 +135,7 @@ hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt
     } else {
         const double clip = hs_clip_factor(result.gradient_norm, trainer->config.adamw.grad_clip, &clipped);
         const hs_adamw_update step = hs_adamw_prepare(&trainer->config.adamw, &trainer->adamw, rate);
-        HS_FORWARD(commit(trainer, unscale, clip, &step, error));
+        HS_FORWARD(commit(trainer, unscale, clip, &step, &result, error));
     }
     result.clipped = clipped;
     result.attempt = ++trainer->attempts;

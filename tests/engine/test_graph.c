@@ -97,6 +97,7 @@ Test(graph, loss_must_be_one_number_and_the_last) {
     hs_test_expect_ok(hstep_graph_sum(g, "sum", f.w, &sum, &error), &error);
     hs_test_expect_ok(hstep_graph_set_loss(g, sum, &error), &error);
     cr_expect_eq(hstep_graph_set_loss(g, sum, &error), HSTEP_ERROR_ARGUMENT);
+    cr_expect_eq(hstep_graph_set_output(g, f.x, &error), HSTEP_ERROR_ARGUMENT);
     EXPECT(hstep_graph_silu(g, "late", f.x, &y, &e), HSTEP_ERROR_ARGUMENT);
     hstep_graph_destroy(g);
 }

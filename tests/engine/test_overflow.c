@@ -16,7 +16,8 @@ static const hs_test_setup setup = {.precision = HSTEP_PRECISION_BF16,
                                     .feed_forward = 6,
                                     .scaler = {.initial = 64, .minimum = 1, .maximum = 64, .growth_interval = 3}};
 
-static hs_test_run create_planted(hstep_backend backend, hs_plant *plant) {
+/* A context whose backends plant what *plant says. */
+static hstep_context *create_planted(hstep_backend backend, hs_plant *plant) {
     hs_backend *inner = NULL, *reference = NULL;
     hstep_context *context = NULL;
     hstep_error error = {0};
@@ -28,7 +29,7 @@ static hs_test_run create_planted(hstep_backend backend, hs_plant *plant) {
         inner = hs_planting_backend_create(inner, plant);
     }
     hs_test_expect_ok(hs_context_adopt(inner, reference, &context, &error), &error);
-    return hs_test_run_create_in(context, &setup);
+    return context;
 }
 
 /* The training plan for batches of that shape. */
@@ -39,18 +40,24 @@ static const hs_plan *plan_of(const hs_test_run *run, const hstep_batch *batch) 
     return plan;
 }
 
-static void check_skip(const hs_test_run *run, const hstep_batch *batch, const char *operation) {
+static void check_skip(const hs_test_run *run, const hstep_batch *batch, const hs_plan *plan, const hs_plant *plant) {
+    const hs_node *node = hs_plan_call_node(plan, plant->call);
     hs_test_snapshot before = hs_test_snapshot_take(run->trainer);
     hstep_error error = {0};
     hstep_update update;
     hs_test_expect_ok(hstep_trainer_update(run->trainer, batch, 1, &update, &error), &error);
-    cr_expect_eq(update.outcome, HSTEP_SKIPPED, "%s", operation);
-    cr_expect_str_eq(update.overflow.operation, operation);
+    cr_expect_eq(update.outcome, HSTEP_SKIPPED, "%s", node->name);
+    cr_expect_str_eq(update.overflow.operation, node->name);
     cr_expect_str_eq(update.overflow.phase, "backward");
+    if (plant->place == HS_PLANT_OUTPUT) {
+        cr_expect_str_eq(update.overflow.tensor, hs_graph_value(plan->request.graph, node->outputs[0])->name);
+        cr_expect_str_eq(update.overflow.kind, "inf");
+        cr_expect_eq(update.overflow.index, 0);
+    }
     cr_expect_eq(update.next_loss_scale, update.loss_scale > 1 ? update.loss_scale / 2 : 1);
     cr_expect_eq(update.finite_updates, 0);
     hs_test_snapshot after = hs_test_snapshot_take(run->trainer);
-    cr_expect(hs_test_snapshot_equal(&before, &after), "%s changed state", operation);
+    cr_expect(hs_test_snapshot_equal(&before, &after), "%s changed state", node->name);
     hs_test_snapshot_free(&before);
     hs_test_snapshot_free(&after);
 }
@@ -62,37 +69,96 @@ static void check_commit(const hs_test_run *run, const hstep_batch *batch) {
     cr_expect_eq(update.outcome, HSTEP_APPLIED);
 }
 
-static void plant_in_every_adjoint(hstep_backend backend, hs_plant_place place) {
-    hs_plant plant = {.place = HS_PLANT_NOWHERE};
-    hs_test_run run = create_planted(backend, &plant);
-    hs_test_batch batch = hs_test_batch_create(2, 5, setup.vocabulary, false, 3);
-    check_commit(&run, &batch.batch);
-    const hs_plan *plan = plan_of(&run, &batch.batch);
-    plant.calls = plan->calls;
-    cr_assert_gt(plan->calls, plan->forward_calls + 30);
+/* An operand that the attempt itself computes, so that the infinity does not stay in a weight. */
+static size_t computed_operand(const hs_plan *plan, size_t call) {
+    const hs_node *node = hs_plan_call_node(plan, call);
+    size_t operand = 0;
+    while (hs_graph_value(plan->request.graph, node->inputs[operand])->role == HS_ROLE_PARAMETER)
+        operand++;
+    return operand;
+}
+
+static void plant_in_every_adjoint(const hs_test_run *run, const hstep_batch *batch, hs_plant_place place,
+                                   hs_plant *plant) {
+    check_commit(run, batch);
+    const hs_plan *plan = plan_of(run, batch);
+    plant->calls = plan->calls;
+    cr_assert_gt(plan->calls, plan->forward_calls + 10);
     for (size_t call = plan->forward_calls; call < plan->calls; call++) {
-        plant.place = place;
-        plant.call = call;
-        plant.seen = 0;
-        check_skip(&run, &batch.batch, hs_plan_call_node(plan, call)->name);
-        plant.place = HS_PLANT_NOWHERE;
+        plant->place = place;
+        plant->call = call;
+        plant->operand = computed_operand(plan, call);
+        plant->seen = 0;
+        check_skip(run, batch, plan, plant);
+        plant->place = HS_PLANT_NOWHERE;
     }
-    check_commit(&run, &batch.batch);
+    check_commit(run, batch);
+}
+
+static void plant_in_decoder(hstep_backend backend, hs_plant_place place) {
+    hs_plant plant = {.place = HS_PLANT_NOWHERE};
+    hs_test_run run = hs_test_run_create_in(create_planted(backend, &plant), &setup);
+    hs_test_batch batch = hs_test_batch_create(2, 5, setup.vocabulary, false, 3);
+    plant_in_every_adjoint(&run, &batch.batch, place, &plant);
     hs_test_batch_destroy(&batch);
     hs_test_run_destroy(&run);
 }
 
-Test(overflow, operand_of_every_adjoint_on_cpu) { plant_in_every_adjoint(HSTEP_BACKEND_CPU, HS_PLANT_OPERAND); }
+static void plant_in_general_operations(hstep_backend backend, hs_plant_place place) {
+    hs_plant plant = {.place = HS_PLANT_NOWHERE};
+    hs_test_run run = hs_test_general_run_create_in(create_planted(backend, &plant));
+    const hstep_batch batch = hs_test_general_batch();
+    plant_in_every_adjoint(&run, &batch, place, &plant);
+    hs_test_run_destroy(&run);
+}
 
-Test(overflow, output_of_every_adjoint_on_cpu) { plant_in_every_adjoint(HSTEP_BACKEND_CPU, HS_PLANT_OUTPUT); }
+Test(overflow, operand_of_every_adjoint_on_cpu) {
+    plant_in_decoder(HSTEP_BACKEND_CPU, HS_PLANT_OPERAND);
+    plant_in_general_operations(HSTEP_BACKEND_CPU, HS_PLANT_OPERAND);
+}
+
+Test(overflow, output_of_every_adjoint_on_cpu) {
+    plant_in_decoder(HSTEP_BACKEND_CPU, HS_PLANT_OUTPUT);
+    plant_in_general_operations(HSTEP_BACKEND_CPU, HS_PLANT_OUTPUT);
+}
 
 Test(overflow, operand_of_every_adjoint_on_reference) {
-    plant_in_every_adjoint(HSTEP_BACKEND_CPU_REFERENCE, HS_PLANT_OPERAND);
+    plant_in_decoder(HSTEP_BACKEND_CPU_REFERENCE, HS_PLANT_OPERAND);
+    plant_in_general_operations(HSTEP_BACKEND_CPU_REFERENCE, HS_PLANT_OPERAND);
+}
+
+/* Reference and cpu name the same tensor, kind and index for an overflow that arises by itself. */
+Test(overflow, tiers_name_the_same_element) {
+    hstep_update updates[2];
+    const hstep_backend backends[2] = {HSTEP_BACKEND_CPU_REFERENCE, HSTEP_BACKEND_CPU};
+    for (double scale = 0x1p17; scale <= 0x1p40; scale *= 2) {
+        for (size_t i = 0; i < 2; i++) {
+            const hs_test_setup large = {
+                .backend = backends[i],
+                .precision = HSTEP_PRECISION_FP16,
+                .width = 16,
+                .heads = 4,
+                .scaler = {.initial = scale, .minimum = 1, .maximum = 0x1p40, .growth_interval = 3}};
+            hs_test_run run = hs_test_run_create(&large);
+            hs_test_batch batch = hs_test_batch_create(2, 5, 258, false, 3);
+            hstep_error error = {0};
+            hs_test_expect_ok(hstep_trainer_update(run.trainer, &batch.batch, 1, &updates[i], &error), &error);
+            hs_test_batch_destroy(&batch);
+            hs_test_run_destroy(&run);
+        }
+        cr_assert_eq(updates[0].outcome, updates[1].outcome);
+        cr_expect_str_eq(updates[0].overflow.operation, updates[1].overflow.operation);
+        cr_expect_str_eq(updates[0].overflow.tensor, updates[1].overflow.tensor);
+        cr_expect_eq(updates[0].overflow.index, updates[1].overflow.index);
+        if (updates[0].outcome == HSTEP_SKIPPED)
+            cr_expect_str_eq(updates[0].overflow.kind, updates[1].overflow.kind);
+    }
+    cr_expect_eq(updates[0].outcome, HSTEP_SKIPPED);
 }
 
 static void plant_in_every_forward_value(hstep_backend backend) {
     hs_plant plant = {.place = HS_PLANT_NOWHERE};
-    hs_test_run run = create_planted(backend, &plant);
+    hs_test_run run = hs_test_run_create_in(create_planted(backend, &plant), &setup);
     hs_test_batch batch = hs_test_batch_create(2, 5, setup.vocabulary, false, 3);
     check_commit(&run, &batch.batch);
     const hs_plan *plan = plan_of(&run, &batch.batch);
@@ -180,7 +246,8 @@ Test(overflow, third_micro_batch_skips_the_window) {
     hstep_update update;
     hs_test_expect_ok(hstep_trainer_update(run.trainer, window, 4, &update, &error), &error);
     cr_expect_eq(update.outcome, HSTEP_SKIPPED);
-    cr_expect_eq(plant.seen, 3, "the fourth backward pass is not needed any more");
+    cr_expect_str_eq(update.overflow.operation, hs_plan_call_node(plan, plant.call)->name);
+    cr_expect_eq(plant.seen, 4, "two clean passes, the third, and once more to name it");
     hs_test_snapshot after = hs_test_snapshot_take(run.trainer);
     cr_expect(hs_test_snapshot_equal(&before, &after));
     plant.place = HS_PLANT_NOWHERE;

@@ -135,6 +135,77 @@ Test(transaction, refuses_a_stale_tape) {
     hs_test_run_destroy(&run);
 }
 
+/* Refused batches of many shapes leave the tape, and so do good evaluations; many good shapes take turns with plans. */
+Test(transaction, tape_survives_refused_batches) {
+    hs_test_run run = hs_test_run_create(&small), plain = hs_test_run_create(&small);
+    hs_test_batch batch = hs_test_batch_create(2, 4, 12, false, 1);
+    hstep_error error = {0};
+    hstep_update update, expected;
+    hs_test_expect_ok(hstep_trainer_record(run.trainer, &batch.batch, NULL, &error), &error);
+    int32_t outside[40] = {0};
+    outside[0] = 12;
+    for (size_t length = 1; length <= 40; length++) {
+        const hstep_batch bad = {.sequences = 1, .length = length, .tokens = outside, .targets = outside};
+        cr_expect_eq(hstep_trainer_record(run.trainer, &bad, NULL, &error), HSTEP_ERROR_TOKEN);
+        cr_expect_eq(hstep_trainer_update(run.trainer, &bad, 1, &update, &error), HSTEP_ERROR_TOKEN);
+    }
+    hs_test_expect_ok(hstep_trainer_backward(run.trainer, &error), &error);
+    hs_test_expect_ok(hstep_trainer_commit(run.trainer, &update, &error), &error);
+    hs_test_expect_ok(hstep_trainer_update(plain.trainer, &batch.batch, 1, &expected, &error), &error);
+    cr_expect_eq(update.gradient_norm, expected.gradient_norm);
+    hs_test_batch_destroy(&batch);
+    hs_test_run_destroy(&run);
+    hs_test_run_destroy(&plain);
+}
+
+Test(transaction, more_shapes_than_plans) {
+    hs_test_run run = hs_test_run_create(&small), again = hs_test_run_create(&small);
+    hstep_error error = {0};
+    hstep_update update;
+    for (size_t i = 0; i < 24; i++) {
+        hs_test_batch batch = hs_test_batch_create(1 + i % 12, 3, 12, false, i);
+        double sum = 0, weight = 0;
+        hs_test_expect_ok(hstep_trainer_update(run.trainer, &batch.batch, 1, &update, &error), &error);
+        hs_test_expect_ok(hstep_model_loss(run.model, &batch.batch, &sum, &weight, &error), &error);
+        hs_test_expect_ok(hstep_trainer_update(again.trainer, &batch.batch, 1, &update, &error), &error);
+        hs_test_batch_destroy(&batch);
+    }
+    hs_test_snapshot x = hs_test_snapshot_take(run.trainer), y = hs_test_snapshot_take(again.trainer);
+    cr_expect(hs_test_snapshot_equal(&x, &y), "evaluations in between changed training");
+    hs_test_snapshot_free(&x);
+    hs_test_snapshot_free(&y);
+    hs_test_run_destroy(&run);
+    hs_test_run_destroy(&again);
+}
+
+/* A weight for the loss does not make targets out of none. */
+Test(transaction, no_targets_with_a_weight_are_refused) {
+    hs_test_run run = hs_test_run_create(&small);
+    hs_test_batch batch = hs_test_batch_create(2, 4, 12, false, 1);
+    for (size_t i = 0; i < 8; i++)
+        batch.targets[i] = -1;
+    batch.batch.weight = 3;
+    expect_refused(&run, &batch.batch, 1, HSTEP_ERROR_NO_TARGETS);
+    hs_test_batch_destroy(&batch);
+    hs_test_run_destroy(&run);
+}
+
+Test(transaction, an_absurd_learning_rate_is_told) {
+    hs_test_setup absurd = small;
+    absurd.learning_rate = 1e308;
+    hs_test_run run = hs_test_run_create(&absurd);
+    hs_test_batch batch = hs_test_batch_create(2, 4, 12, false, 1);
+    hstep_error error = {0};
+    hstep_update update = {0};
+    for (int i = 0; i < 3 && !update.nonfinite_weights; i++)
+        hs_test_expect_ok(hstep_trainer_update(run.trainer, &batch.batch, 1, &update, &error), &error);
+    cr_expect_eq(update.outcome, HSTEP_APPLIED);
+    cr_expect_eq(update.nonfinite_weights, 1);
+    expect_refused(&run, &batch.batch, 1, HSTEP_ERROR_NONFINITE_FORWARD);
+    hs_test_batch_destroy(&batch);
+    hs_test_run_destroy(&run);
+}
+
 Test(transaction, step_by_step_equals_update) {
     hs_test_run whole = hs_test_run_create(&small), stepwise = hs_test_run_create(&small);
     hstep_error error = {0};
@@ -231,6 +302,8 @@ Test(transaction, unavailable_backend) {
     cr_expect_eq(hstep_context_create(&options, &context, &error), HSTEP_ERROR_BACKEND_UNAVAILABLE);
     cr_expect(strstr(error.message, "vulkan") != NULL);
     options.backend = (hstep_backend)77;
+    cr_expect_eq(hstep_context_create(&options, &context, &error), HSTEP_ERROR_ARGUMENT);
+    options = (hstep_context_options){.backend = HSTEP_BACKEND_CPU, .threads = 100000};
     cr_expect_eq(hstep_context_create(&options, &context, &error), HSTEP_ERROR_ARGUMENT);
     cr_expect_null(context);
 }

@@ -32,7 +32,7 @@ static hs_test_run updated(hstep_precision precision, size_t replicas, size_t mi
     return run;
 }
 
-static double largest_weight_difference(const hs_test_run *a, const hs_test_run *b) {
+static double largest_moment_difference(const hs_test_run *a, const hs_test_run *b) {
     double worst = 0;
     hstep_error error = {0};
     for (size_t i = 0; i < hstep_model_parameter_count(a->model); i++) {
@@ -57,7 +57,7 @@ Test(window, splits_agree_to_rounding_in_f64) {
         cr_expect_float_eq(split.loss, whole.loss, 1e-13);
         cr_expect_float_eq(split.gradient_norm, whole.gradient_norm, 1e-13);
         cr_expect_eq(split.tokens, whole.tokens);
-        cr_expect_lt(largest_weight_difference(&expected, &run), 1e-14);
+        cr_expect_lt(largest_moment_difference(&expected, &run), 1e-14);
         hs_test_run_destroy(&run);
     }
     hs_test_run_destroy(&expected);

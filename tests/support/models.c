@@ -115,3 +115,50 @@ double *hs_test_read_gradients(const hs_test_run *run) {
     }
     return all;
 }
+
+static hstep_model *general_model(hstep_context *context) {
+    hstep_graph *g = NULL;
+    hstep_error e = {0};
+    hstep_value x = 0, w = 0, b = 0, h = 0, s = 0, q = 0, t = 0, p = 0, l = 0, sum = 0, loss = 0;
+    hs_test_expect_ok(hstep_graph_create(&g, &e), &e);
+    hs_test_expect_ok(hstep_graph_input(g, "x", HSTEP_DTYPE_F64, 2, (int64_t[]){HSTEP_ROWS, 3}, &x, &e), &e);
+    hs_test_expect_ok(hstep_graph_parameter(g, "w", 2, (int64_t[]){3, 5}, &w, &e), &e);
+    hs_test_expect_ok(hstep_graph_parameter(g, "b", 1, (int64_t[]){5}, &b, &e), &e);
+    hs_test_expect_ok(
+        hstep_graph_matmul(g, "product", HSTEP_PRECISION_F64, x, HSTEP_NO_TRANSPOSE, w, HSTEP_NO_TRANSPOSE, &h, &e),
+        &e);
+    hs_test_expect_ok(hstep_graph_add_bias(g, "biased", h, b, &h, &e), &e);
+    hs_test_expect_ok(hstep_graph_silu(g, "activation", h, &s, &e), &e);
+    hs_test_expect_ok(hstep_graph_multiply(g, "square", s, s, &q, &e), &e);
+    hs_test_expect_ok(hstep_graph_add(g, "mixed", q, h, &q, &e), &e);
+    hs_test_expect_ok(hstep_graph_softmax(g, "weights", q, &p, &e), &e);
+    hs_test_expect_ok(hstep_graph_log(g, "surprise", p, &l, &e), &e);
+    hs_test_expect_ok(hstep_graph_transpose(g, "turned", l, &t, &e), &e);
+    hs_test_expect_ok(
+        hstep_graph_matmul(g, "back", HSTEP_PRECISION_F64, t, HSTEP_TRANSPOSE, w, HSTEP_TRANSPOSE, &t, &e), &e);
+    hs_test_expect_ok(hstep_graph_scale(g, "smaller", t, -0.75, &t, &e), &e);
+    hs_test_expect_ok(hstep_graph_multiply(g, "weighted", t, x, &t, &e), &e);
+    hs_test_expect_ok(hstep_graph_sum(g, "total", t, &sum, &e), &e);
+    hs_test_expect_ok(hstep_graph_multiply(g, "loss", sum, sum, &loss, &e), &e);
+    hs_test_expect_ok(hstep_graph_set_loss(g, loss, &e), &e);
+    hstep_model *model = NULL;
+    hs_test_expect_ok(hstep_model_create(context, g, &model, &e), &e);
+    return model;
+}
+
+hs_test_run hs_test_general_run_create_in(hstep_context *context) {
+    hs_test_run run = {.context = context, .model = general_model(context)};
+    hstep_error error = {0};
+    const hstep_trainer_config config = hstep_trainer_defaults(HSTEP_PRECISION_F64);
+    hs_test_expect_ok(hstep_trainer_create(run.model, &config, &run.trainer, &error), &error);
+    const double w[15] = {.3, -.2, .5, .1, -.4, .25, .35, -.15, .05, .45, -.3, .2, .1, -.5, .15}, b[5] = {.1, -.2, .3};
+    hs_test_expect_ok(hstep_model_write_parameter(run.model, 0, w, &error), &error);
+    hs_test_expect_ok(hstep_model_write_parameter(run.model, 1, b, &error), &error);
+    return run;
+}
+
+hstep_batch hs_test_general_batch(void) {
+    static const double x[12] = {.5, -1, .25, 1.5, .75, -.5, -.25, 1, 2, .1, .2, -.3};
+    static const hstep_feed feed = {.input = "x", .data = x};
+    return (hstep_batch){.sequences = 4, .length = 1, .feeds = &feed, .feed_count = 1};
+}

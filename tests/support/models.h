@@ -32,6 +32,10 @@ hs_test_run hs_test_run_create(const hs_test_setup *setup);
 /* The same on a context that exists; the run then owns it. */
 hs_test_run hs_test_run_create_in(hstep_context *context, const hs_test_setup *setup);
 
+/* A model that uses every general operation once, some values more than once, in f64; and a batch for it. */
+hs_test_run hs_test_general_run_create_in(hstep_context *context);
+hstep_batch hs_test_general_batch(void);
+
 void hs_test_run_destroy(hs_test_run *run);
 
 /* The fixture's text `ab`: one sequence of three. */

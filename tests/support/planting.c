@@ -89,13 +89,13 @@ static hstep_status program_run(hs_backend *b, hs_program *program, size_t first
     bool meant = plant->place != HS_PLANT_NOWHERE && program->count == plant->calls && plant->call >= first &&
                  plant->call < first + count;
     if (meant && inner_of(b)->api->locate == NULL)
-        meant = plant->seen++ == plant->skip_runs;
+        meant = plant->seen++ >= plant->skip_runs;
     if (!meant)
         return run_inner(b, program, first, count, error);
     const hs_call *call = &program->calls[plant->call];
     hstep_status status = run_inner(b, program, first, plant->call - first, error);
     if (status == HSTEP_OK && plant->place == HS_PLANT_OPERAND)
-        status = put_infinity(b, &call->inputs[0], error);
+        status = put_infinity(b, &call->inputs[plant->operand], error);
     if (status == HSTEP_OK)
         status = run_inner(b, program, plant->call, 1, error);
     if (status == HSTEP_OK && plant->place == HS_PLANT_OUTPUT) {
@@ -109,7 +109,7 @@ static hstep_status program_run(hs_backend *b, hs_program *program, size_t first
 
 static hstep_status program_finish(hs_backend *b, hs_program *program, uint32_t *flags, hstep_error *error) {
     const hstep_status status = inner_of(b)->api->program_finish(inner_of(b), program->inner, flags, error);
-    if (status == HSTEP_OK && program->planted)
+    if (status == HSTEP_OK && program->planted && flags != NULL)
         flags[self(b)->plant->call] = 1;
     program->planted = false;
     return status;

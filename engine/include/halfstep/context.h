@@ -51,7 +51,9 @@ HSTEP_API hstep_context_options hstep_context_defaults(void);
 
 /**
  * @param options  NULL for the defaults.
- * @return HSTEP_ERROR_BACKEND_UNAVAILABLE when the backend is not there: an explicit choice never falls back.
+ * @return HSTEP_ERROR_BACKEND_UNAVAILABLE when the backend is not there (an explicit choice never falls back), or when
+ *         the calling thread flushes subnormals or does not round to nearest, so that no bit could be promised;
+ *         HSTEP_ERROR_ARGUMENT for an unknown backend or more than 1024 threads.
  */
 HSTEP_API hstep_status hstep_context_create(const hstep_context_options *options, hstep_context **context,
                                             hstep_error *error);

@@ -49,7 +49,8 @@ typedef struct hstep_batch {
     const int32_t *targets;  /**< The input named "targets", alike; -1 is left out of the loss. */
     const hstep_feed *feeds; /**< All other inputs. */
     size_t feed_count;
-    double weight; /**< What the loss is divided by. 0: the number of targets for cross-entropy, else 1. */
+    /** What the loss is divided by. 0 stands for the number of targets of cross-entropy, and for 1 with other losses. */
+    double weight;
 } hstep_batch;
 
 typedef struct hstep_parameter {
@@ -73,7 +74,7 @@ HSTEP_API hstep_decoder_config hstep_decoder_defaults(void);
 HSTEP_API hstep_status hstep_model_create_decoder(hstep_context *context, const hstep_decoder_config *config,
                                                   hstep_model **model, hstep_error *error);
 
-/** Takes over a graph that has its loss. On failure the graph stays the caller's. */
+/** Takes over a graph that has its loss, so that the caller uses it no more. On failure it stays the caller's. */
 HSTEP_API hstep_status hstep_model_create(hstep_context *context, hstep_graph *graph, hstep_model **model,
                                           hstep_error *error);
 

@@ -56,6 +56,7 @@ typedef struct hstep_update {
     double learning_rate;    /**< Of the scheduled step. */
     uint64_t optimizer_step; /**< Committed updates, this one included. */
     uint64_t tokens;         /**< Rows of the window. */
+    int nonfinite_weights;   /**< 1 when the commit itself left a weight or moment infinite or NaN: the run has diverged. */
     hstep_overflow overflow; /**< Filled when skipped. */
 } hstep_update;
 
@@ -82,7 +83,10 @@ HSTEP_API void hstep_trainer_destroy(hstep_trainer *trainer);
 HSTEP_API hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *window, size_t count,
                                             hstep_update *update, hstep_error *error);
 
-/** Step by step, for a window of one batch: computes the forward pass and its mean loss, and keeps the tape. */
+/**
+ * Step by step, for a window of one batch: computes the forward pass and its mean loss, and keeps the tape. Once the
+ * batch has passed its checks an earlier tape is gone, also where the forward pass then fails.
+ */
 HSTEP_API hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *batch, double *loss,
                                             hstep_error *error);
 
