@@ -85,6 +85,11 @@ Test(usage, values_that_are_no_numbers_or_out_of_range) {
         {{"train", "--backend", "tpu"}, 2, {"--backend tpu", "cpu-reference"}},
         {{"train", "--schedule", "linear"}, 2, {"--schedule linear", "constant, cosine"}},
         {{"train", "--init", "zero"}, 2, {"--init zero", "normal, xavier"}},
+        {{"train", "--threads", "1025"}, 2, {"--threads 1025", "at most"}},
+        {{"train", "--prompt", ""}, 2, {"--prompt", "at least one"}},
+        {{"train", "--out", ""}, 2, {"--out", "at least one"}},
+        {{"train", "--records", ""}, 2, {"--records", "at least one"}},
+        {{"train", "--config", ""}, 2, {"configuration file"}},
     };
     EXPECT_ALL(list);
 }

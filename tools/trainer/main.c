@@ -8,6 +8,7 @@
 #include "trainer/demonstration.h"
 #include "trainer/exit.h"
 #include "trainer/report.h"
+#include "trainer/threads.h"
 #include "trainer/train/train.h"
 
 static void help(FILE *out) {
@@ -71,8 +72,10 @@ static int demonstrate(int argc, char **argv) {
 int main(int argc, char **argv) {
     if (argc < 2 || argv[1][0] == '-')
         return finish(demonstrate(argc, argv));
-    if (strcmp(argv[1], "train") == 0)
+    if (strcmp(argv[1], "train") == 0) {
+        hs_threads_wait_briefly(argv);
         return finish(hs_train(argc - 1, argv + 1));
+    }
     static const char *const later[] = {"sample", "eval", "levers", "verify", "compare", "export", "inspect"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
         if (strcmp(argv[1], later[i]) == 0)

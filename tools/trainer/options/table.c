@@ -105,7 +105,7 @@ static const hs_option TABLE[] = {
 
     {.name = "backend", .group = "Run", CHOICE(backend, BACKENDS), .argument = "B", .initial = "auto",
      .help = "What computes"},
-    {.name = "threads", .group = "Run", COUNT(threads, 0, 4096), .argument = "N", .initial = "0",
+    {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
      .help = "Processor threads; 0: as many as the process may use. No result depends on it"},
     {.name = "seed", .group = "Run", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
      .help = "Of initial weights, batches, built-in corpus and sample"},

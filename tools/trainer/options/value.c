@@ -118,6 +118,8 @@ static bool store(const hs_option *option, const char *text, hs_source source, h
     case HS_OPTION_CHOICE:
         return store_choice(option, text, options, refusal);
     case HS_OPTION_TEXT:
+        if (text[0] == '\0')
+            return refuse(refusal, "give at least one character");
         *(const char **)hs_option_target(option, options) = text;
         return true;
     case HS_OPTION_TEXTS:

@@ -38,6 +38,12 @@ static hstep_status take_step(hs_run *run, uint64_t step, hstep_run_outcome *out
     while (status == HSTEP_OK) {
         hstep_update update;
         status = attempt(run, &update, error);
+        if (status == HSTEP_OK && update.nonfinite_weights) {
+            *outcome = HSTEP_RUN_DIVERGED;
+            snprintf(message, size,
+                     "step %" PRIu64 " left weights that are not finite at learning rate %g: lower --learning-rate",
+                     step, update.learning_rate);
+        }
         if (status != HSTEP_OK || update.outcome == HSTEP_APPLIED)
             break;
         if (run->tally.skipped_in_row == SKIPS_IN_A_ROW) {
