@@ -89,7 +89,7 @@ Test(usage, values_that_are_no_numbers_or_out_of_range) {
         {{"train", "--prompt", ""}, 2, {"--prompt", "at least one"}},
         {{"train", "--out", ""}, 2, {"--out", "at least one"}},
         {{"train", "--records", ""}, 2, {"--records", "at least one"}},
-        {{"train", "--config", ""}, 2, {"configuration file"}},
+        {{"train", "--config", ""}, 3, {"configuration file"}},
     };
     EXPECT_ALL(list);
 }
