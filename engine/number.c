@@ -89,6 +89,8 @@ hstep_status hstep_matmul(hstep_context *context, hstep_precision precision, hst
                           double *y, hstep_error *error) {
     const product p = {.precision = precision, .a_form = a_form, .b_form = b_form, .m = m, .n = n, .k = k};
     HS_FORWARD(check_product(&p, a, b, y, error));
+    if (m == 0 || n == 0)
+        return HSTEP_OK;
     if (context != NULL)
         return multiply_on_backend(context->backend, &p, a, b, y, error);
     multiply_on_reference(&p, a, b, y);

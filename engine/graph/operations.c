@@ -211,7 +211,7 @@ hstep_status hstep_graph_rotary(hstep_graph *graph, const char *name, hstep_valu
     const hs_value_info *info = hs_graph_value(graph, x);
     HS_RETURN_IF(info->dims[0] != HSTEP_ROWS, error, HSTEP_ERROR_SHAPE, "%s: \"%s\" must have HSTEP_ROWS rows", name,
                  info->name);
-    HS_RETURN_IF(head_width < 2 || head_width % 2 != 0 || info->dims[1] < 1 || info->dims[1] % (int64_t)head_width != 0,
+    HS_RETURN_IF(head_width < 2 || head_width % 2 != 0 || info->dims[1] < 1 || (size_t)info->dims[1] % head_width != 0,
                  error, HSTEP_ERROR_SHAPE, "%s: head width %zu must be even and divide the width of \"%s\"", name,
                  head_width, info->name);
     HS_RETURN_IF(!(base > 1) || !isfinite(base), error, HSTEP_ERROR_ARGUMENT,
@@ -248,7 +248,8 @@ static hstep_status check_heads(const hstep_graph *graph, const char *name, cons
     const int64_t kv_width = hs_graph_value(graph, inputs[1])->dims[1];
     HS_RETURN_IF(heads == 0 || kv_heads == 0 || heads % kv_heads != 0, error, HSTEP_ERROR_SHAPE,
                  "%s: %zu key heads do not divide %zu heads", name, kv_heads, heads);
-    HS_RETURN_IF(width < 1 || width % (int64_t)heads != 0 || kv_width != width / (int64_t)heads * (int64_t)kv_heads,
+    HS_RETURN_IF(width < 1 || kv_width < 1 || (size_t)width % heads != 0 ||
+                     (size_t)kv_width != (size_t)width / heads * kv_heads,
                  error, HSTEP_ERROR_SHAPE, "%s: widths %lld and %lld do not fit %zu heads and %zu key heads", name,
                  (long long)width, (long long)kv_width, heads, kv_heads);
     return HSTEP_OK;

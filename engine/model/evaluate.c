@@ -60,7 +60,7 @@ static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mod
                                  "wider precision",
                                  name);
     }
-    return hs_plan_read(plan, value, result, error);
+    return mode == HS_MODE_LOSS ? hs_plan_read_loss(plan, result, error) : hs_plan_read(plan, value, result, error);
 }
 
 hstep_status hstep_model_loss(hstep_model *model, const hstep_batch *batch, double *sum, double *weight,

@@ -1,5 +1,6 @@
 #include "engine/plan/plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,4 +211,16 @@ hstep_status hs_plan_read(hs_plan *plan, hstep_value value, void *data, hstep_er
     const hs_view *view = &plan->views[value - 1];
     return plan->request.backend->api->read(plan->request.backend, view->buffer, view->offset, data,
                                             hs_view_bytes(view), error);
+}
+
+hstep_status hs_plan_read_loss(hs_plan *plan, double *loss, hstep_error *error) {
+    const hstep_graph *graph = plan->request.graph;
+    double value = 0;
+    HS_FORWARD(hs_plan_read(plan, graph->loss, &value, error));
+    if (!isfinite(value)) {
+        const char *name = hs_graph_value(graph, graph->loss)->name;
+        return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, name, "the loss \"%s\" is not finite", name);
+    }
+    *loss = value;
+    return HSTEP_OK;
 }

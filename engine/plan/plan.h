@@ -56,6 +56,9 @@ hstep_status hs_plan_backward(hs_plan *plan, hstep_error *error);
 /* Waits; *first_flagged becomes the first call that stored a nonfinite value, or plan->calls. */
 hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *error);
 
+/* Copies the loss out. One that no operation computed was flagged by none: it is judged here. */
+hstep_status hs_plan_read_loss(hs_plan *plan, double *loss, hstep_error *error);
+
 /* Copies a value out; data has room for its elements. */
 hstep_status hs_plan_read(hs_plan *plan, hstep_value value, void *data, hstep_error *error);
 

@@ -1,4 +1,6 @@
 /* The passes of an attempt: a whole window at once, or step by step. The verdict is in verdict.c. */
+#include <math.h>
+
 #include "engine/error.h"
 #include "engine/transaction/diagnose.h"
 #include "engine/transaction/trainer.h"
@@ -43,7 +45,7 @@ static hstep_status finish_passes(hstep_trainer *trainer, hs_plan *plan, double 
     HS_FORWARD(hs_plan_finish(plan, &flagged, error));
     if (flagged < plan->forward_calls)
         return forward_failure(trainer, plan, flagged, error);
-    HS_FORWARD(hs_plan_read(plan, plan->request.graph->loss, loss, error));
+    HS_FORWARD(hs_plan_read_loss(plan, loss, error));
     if (flagged < plan->calls) {
         hs_diagnose(trainer->model, plan, flagged, overflow);
         *overflowed = true;
@@ -85,8 +87,10 @@ static hstep_status check_window(hstep_trainer *trainer, const hstep_batch *wind
         attempt->weight += weight;
         attempt->tokens += (uint64_t)(window[i].sequences * window[i].length);
     }
-    HS_RETURN_IF(!(attempt->weight > 0), error, HSTEP_ERROR_NO_TARGETS,
-                 "the window has no targets: every one is -1, or there are no rows");
+    HS_RETURN_IF(!(attempt->weight > 0), error, HSTEP_ERROR_NO_TARGETS, "the window has no targets: every one is -1");
+    HS_RETURN_IF(!isfinite(attempt->weight) || !isfinite(trainer->config.scaler.maximum / attempt->weight), error,
+                 HSTEP_ERROR_ARGUMENT, "the batches' weights add up to %g, too %s for loss scales up to %g",
+                 attempt->weight, attempt->weight < 1 ? "little" : "much", trainer->config.scaler.maximum);
     return HSTEP_OK;
 }
 

@@ -56,6 +56,9 @@ Test(graph, refuses_shapes_that_do_not_fit) {
     EXPECT(hstep_graph_attention(g, "y", HSTEP_PRECISION_F64, f.x, f.rows, f.x, 2, 2, &y, &e), HSTEP_ERROR_SHAPE);
     EXPECT(hstep_graph_attention(g, "y", HSTEP_PRECISION_F64, f.x, f.x, f.x, 3, 3, &y, &e), HSTEP_ERROR_SHAPE);
     EXPECT(hstep_graph_attention(g, "y", HSTEP_PRECISION_F64, f.x, f.x, f.x, 2, 0, &y, &e), HSTEP_ERROR_SHAPE);
+    EXPECT(hstep_graph_attention(g, "y", HSTEP_PRECISION_F64, f.x, f.x, f.x, SIZE_MAX, SIZE_MAX, &y, &e),
+           HSTEP_ERROR_SHAPE);
+    EXPECT(hstep_graph_rotary(g, "y", f.x, SIZE_MAX - 1, 1e4, &y, &e), HSTEP_ERROR_SHAPE);
     EXPECT(hstep_graph_swiglu(g, "y", f.x, f.rows, &y, &e), HSTEP_ERROR_SHAPE);
     EXPECT(hstep_graph_add(g, "y", f.x, f.rows, &y, &e), HSTEP_ERROR_SHAPE);
     EXPECT(hstep_graph_add_bias(g, "y", f.rows, f.v, &y, &e), HSTEP_ERROR_SHAPE);

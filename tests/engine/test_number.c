@@ -83,6 +83,22 @@ Test(number, empty_products) {
     hstep_context_destroy(context);
 }
 
+/* Nothing to compute takes no time, however many empty rows or columns there are. */
+Test(number, empty_results_of_any_size, .timeout = 10) {
+    hstep_context *context = NULL;
+    hstep_error error = {0};
+    hs_test_expect_ok(hstep_context_create(NULL, &context, &error), &error);
+    const size_t many = (size_t)1 << 62;
+    hstep_context *const contexts[] = {context, NULL};
+    for (size_t i = 0; i < 2; i++) {
+        cr_expect_eq(hstep_matmul(contexts[i], HSTEP_PRECISION_F64, 0, 0, many, 0, 0, NULL, NULL, NULL, &error),
+                     HSTEP_OK);
+        cr_expect_eq(hstep_matmul(contexts[i], HSTEP_PRECISION_BF16, 0, 0, 0, many, 0, NULL, NULL, NULL, &error),
+                     HSTEP_OK);
+    }
+    hstep_context_destroy(context);
+}
+
 Test(number, refuses_bad_arguments) {
     hstep_error error = {0};
     double one = 1, y = 7;

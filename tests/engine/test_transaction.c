@@ -178,6 +178,44 @@ Test(transaction, more_shapes_than_plans) {
     hs_test_run_destroy(&again);
 }
 
+Test(transaction, weights_beyond_the_scale_are_refused) {
+    hs_test_run run = hs_test_run_create(&small);
+    hs_test_batch batch = hs_test_batch_create(2, 4, 12, false, 1);
+    batch.batch.weight = 5e-324;
+    expect_refused(&run, &batch.batch, 1, HSTEP_ERROR_ARGUMENT);
+    hs_test_run_destroy(&run);
+    hs_test_setup windowed = small;
+    windowed.micro_batches = 2;
+    run = hs_test_run_create(&windowed);
+    batch.batch.weight = 1.7e308;
+    const hstep_batch window[2] = {batch.batch, batch.batch};
+    expect_refused(&run, window, 2, HSTEP_ERROR_ARGUMENT);
+    hs_test_batch_destroy(&batch);
+    hs_test_run_destroy(&run);
+}
+
+/* A loss that is an input or a parameter passes no operation that could flag it. */
+Test(transaction, a_nonfinite_loss_that_nothing_computed_is_an_error) {
+    hs_test_run run = {0};
+    hstep_graph *graph = NULL;
+    hstep_error error = {0};
+    hstep_value w = 0;
+    hs_test_expect_ok(hstep_context_create(NULL, &run.context, &error), &error);
+    hs_test_expect_ok(hstep_graph_create(&graph, &error), &error);
+    hs_test_expect_ok(hstep_graph_parameter(graph, "w", 1, (int64_t[]){1}, &w, &error), &error);
+    hs_test_expect_ok(hstep_graph_set_loss(graph, w, &error), &error);
+    hs_test_expect_ok(hstep_model_create(run.context, graph, &run.model, &error), &error);
+    const hstep_trainer_config config = hstep_trainer_defaults(HSTEP_PRECISION_F64);
+    hs_test_expect_ok(hstep_trainer_create(run.model, &config, &run.trainer, &error), &error);
+    const double nan = NAN;
+    hs_test_expect_ok(hstep_model_write_parameter(run.model, 0, &nan, &error), &error);
+    const hstep_batch batch = {.sequences = 1, .length = 1};
+    double sum = 0, weight = 0;
+    expect_refused(&run, &batch, 1, HSTEP_ERROR_NONFINITE_FORWARD);
+    cr_expect_eq(hstep_model_loss(run.model, &batch, &sum, &weight, &error), HSTEP_ERROR_NONFINITE_FORWARD);
+    hs_test_run_destroy(&run);
+}
+
 /* A weight for the loss does not make targets out of none. */
 Test(transaction, no_targets_with_a_weight_are_refused) {
     hs_test_run run = hs_test_run_create(&small);
