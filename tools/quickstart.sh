@@ -15,10 +15,6 @@ fi
 cmake --preset release -DHALFSTEP_TESTS=$tests
 cmake --build build/release --target trainer
 
-# Threads of gcc's OpenMP spin for milliseconds when they wait, which costs several times the speed where other programs
-# want the processors too. Spinning less costs nothing on an idle machine.
-export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000}
-
 out=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 build/release/bin/trainer train --precision bf16 --out "$out"
 printf '\nTrain on a text of your own:  build/release/bin/trainer train --data FILE\n'
