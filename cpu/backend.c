@@ -18,6 +18,7 @@ typedef struct cpu_backend {
     hs_backend base;
     hs_backend_api api;
     const hs_cpu_tier *tier;
+    hstep_lever levers[HS_CPU_MAX_LEVERS];
     unsigned threads;
     char device[128];
 } cpu_backend;
@@ -26,8 +27,9 @@ struct hs_program {
     size_t count;
     hs_call *calls;
     hs_kernel **kernels;
-    bool *nonfinite;  /* since the last finish */
-    hs_fault *faults; /* of the last run; only in tiers that locate */
+    const hs_kit **kits; /* of each kernel, NULL for none */
+    bool *nonfinite;     /* since the last finish */
+    hs_fault *faults;    /* of the last run; only in tiers that locate */
     void *scratch;
 };
 
@@ -40,21 +42,50 @@ static const char *device(const hs_backend *backend) { return as_cpu(backend)->d
 static unsigned threads(const hs_backend *backend) { return as_cpu(backend)->threads; }
 
 static size_t levers(const hs_backend *backend, const hstep_lever **table) {
-    *table = as_cpu(backend)->tier->levers;
+    *table = as_cpu(backend)->levers;
     return as_cpu(backend)->tier->lever_count;
 }
 
-static const hs_kernel_entry *find_kernel(const hs_cpu_tier *tier, hs_operation operation) {
-    for (size_t i = 0; i < tier->entry_count; i++) {
-        const hs_kernel_entry *entry = &tier->entries[i];
-        if (entry->operation == operation && tier->levers[entry->lever].state == HSTEP_LEVER_ACTIVE)
+static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, hs_operation operation) {
+    for (size_t i = 0; i < cpu->tier->entry_count; i++) {
+        const hs_kernel_entry *entry = &cpu->tier->entries[i];
+        if (entry->operation == operation && cpu->levers[entry->lever].state == HSTEP_LEVER_ACTIVE)
             return entry;
     }
     return NULL;
 }
 
+static bool serves(const cpu_backend *cpu, size_t lever) {
+    for (int operation = 0; operation < HS_OP_COUNT; operation++) {
+        const hs_kernel_entry *entry = find_kernel(cpu, (hs_operation)operation);
+        if (entry && entry->lever == lever)
+            return true;
+    }
+    return false;
+}
+
+/* Finds out which levers are there and which of them have work to do. `only`: see hs_cpu_create_with_lever, or NULL. */
+static void set_levers(cpu_backend *cpu, const char *only) {
+    const hs_cpu_tier *tier = cpu->tier;
+    for (size_t i = 0; i < tier->lever_count; i++) {
+        const hs_cpu_lever *lever = &tier->levers[i];
+        const hstep_lever_state state = lever->detect ? lever->detect() : HSTEP_LEVER_ACTIVE;
+        cpu->levers[i] = (hstep_lever){lever->name, lever->exact, state,
+                                       state == HSTEP_LEVER_ACTIVE ? lever->active : lever->missing};
+        if (state == HSTEP_LEVER_ACTIVE && lever->detect && only && strcmp(lever->name, only) != 0) {
+            cpu->levers[i].state = HSTEP_LEVER_DISABLED;
+            cpu->levers[i].reason = "left out on request";
+        }
+    }
+    for (size_t i = 0; i < tier->lever_count; i++)
+        if (cpu->levers[i].state == HSTEP_LEVER_ACTIVE && !serves(cpu, i)) {
+            cpu->levers[i].state = HSTEP_LEVER_DISABLED;
+            cpu->levers[i].reason = "a faster lever does all its work";
+        }
+}
+
 static bool supports(const hs_backend *backend, hs_operation operation, hstep_precision precision) {
-    return (unsigned)precision <= HSTEP_PRECISION_BF16 && find_kernel(as_cpu(backend)->tier, operation) != NULL;
+    return (unsigned)precision <= HSTEP_PRECISION_BF16 && find_kernel(as_cpu(backend), operation) != NULL;
 }
 
 /* Aligned, and never NULL because bytes is 0. */
@@ -124,6 +155,7 @@ static void program_destroy(hs_backend *backend, hs_program *program) {
         return;
     free(program->calls);
     free(program->kernels);
+    free(program->kits);
     free(program->nonfinite);
     free(program->faults);
     free(program->scratch);
@@ -136,14 +168,16 @@ static hstep_status resolve(const cpu_backend *cpu, hs_program *program, size_t 
     for (size_t i = 0; i < program->count; i++) {
         const hs_call *call = &program->calls[i];
         HS_FORWARD(hs_check_call(call, error));
-        const hs_kernel_entry *entry = find_kernel(cpu->tier, call->operation);
+        const hs_kernel_entry *entry = find_kernel(cpu, call->operation);
         if (!entry) {
             const char *name = hs_operation_name(call->operation);
             return hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, name, "the backend %s has no kernel for %s",
                                      cpu->tier->name, name);
         }
         program->kernels[i] = entry->kernel;
-        const size_t needed = entry->scratch ? entry->scratch(call, cpu->threads) : 0;
+        program->kits[i] = entry->kits ? (*entry->kits)[call->precision] : NULL;
+        const hs_kernel_run run = {.threads = cpu->threads, .kit = program->kits[i]};
+        const size_t needed = entry->scratch ? entry->scratch(call, &run) : 0;
         if (needed > *scratch)
             *scratch = needed;
     }
@@ -158,9 +192,11 @@ static hs_program *allocate_program(const hs_cpu_tier *tier, size_t count) {
     program->count = count;
     program->calls = calloc(room, sizeof *program->calls);
     program->kernels = calloc(room, sizeof *program->kernels);
+    program->kits = calloc(room, sizeof *program->kits);
     program->nonfinite = calloc(room, sizeof *program->nonfinite);
     program->faults = tier->locates ? calloc(room, sizeof *program->faults) : NULL;
-    if (!program->calls || !program->kernels || !program->nonfinite || (tier->locates && !program->faults)) {
+    if (!program->calls || !program->kernels || !program->kits || !program->nonfinite ||
+        (tier->locates && !program->faults)) {
         program_destroy(NULL, program);
         return NULL;
     }
@@ -211,7 +247,8 @@ static hstep_status program_run(hs_backend *backend, hs_program *program, size_t
                  "calls %zu to %zu + %zu lie outside a program of %zu", first, first, count, program->count);
     for (size_t i = first; i < first + count; i++) {
         hs_fault *fault = cpu->tier->locates ? &program->faults[i] : NULL;
-        hs_kernel_run run = {.threads = cpu->threads, .scratch = program->scratch, .fault = fault};
+        hs_kernel_run run = {
+            .threads = cpu->threads, .kit = program->kits[i], .scratch = program->scratch, .fault = fault};
         if (fault)
             *fault = (hs_fault){0};
         program->kernels[i](&program->calls[i], &run);
@@ -269,7 +306,8 @@ static unsigned available_processors(void) {
     return online > 0 ? (unsigned)online : 1;
 }
 
-static hstep_status create(const hs_cpu_tier *tier, unsigned thread_count, hs_backend **backend, hstep_error *error) {
+static hstep_status create(const hs_cpu_tier *tier, unsigned thread_count, const char *lever, hs_backend **backend,
+                           hstep_error *error) {
     cpu_backend *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
         return hs_fail_memory(error, "a backend");
@@ -292,17 +330,28 @@ static hstep_status create(const hs_cpu_tier *tier, unsigned thread_count, hs_ba
     cpu->base.api = &cpu->api;
     cpu->tier = tier;
     cpu->threads = thread_count;
+    set_levers(cpu, lever);
     read_device_name(cpu->device, sizeof cpu->device);
     *backend = &cpu->base;
     return HSTEP_OK;
 }
 
 hstep_status hs_cpu_reference_create(hs_backend **backend, hstep_error *error) {
-    return create(&hs_cpu_reference_tier, 1, backend, error);
+    return create(&hs_cpu_reference_tier, 1, NULL, backend, error);
 }
 
 hstep_status hs_cpu_create(unsigned thread_count, hs_backend **backend, hstep_error *error) {
-    HS_RETURN_IF(thread_count > MOST_THREADS, error, HSTEP_ERROR_ARGUMENT, "%u threads; give at most %d", thread_count,
-                 MOST_THREADS);
-    return create(&hs_cpu_exact_tier, thread_count ? thread_count : available_processors(), backend, error);
+    return create(&hs_cpu_exact_tier, thread_count ? thread_count : available_processors(), NULL, backend, error);
+}
+
+hstep_status hs_cpu_create_with_lever(unsigned thread_count, const char *lever, hs_backend **backend,
+                                      hstep_error *error) {
+    const hs_cpu_tier *tier = &hs_cpu_exact_tier;
+    size_t i = 0;
+    while (i < tier->lever_count && strcmp(tier->levers[i].name, lever) != 0)
+        i++;
+    HS_RETURN_IF(i == tier->lever_count, error, HSTEP_ERROR_ARGUMENT, "there is no lever %s", lever);
+    HS_RETURN_IF(tier->levers[i].detect && tier->levers[i].detect() != HSTEP_LEVER_ACTIVE, error,
+                 HSTEP_ERROR_BACKEND_UNAVAILABLE, "the lever %s is not there: %s", lever, tier->levers[i].missing);
+    return create(tier, thread_count ? thread_count : available_processors(), lever, backend, error);
 }

@@ -13,4 +13,10 @@ hstep_status hs_cpu_reference_create(hs_backend **backend, hstep_error *error);
 /* threads: 0 for as many as the process may run on. */
 hstep_status hs_cpu_create(unsigned threads, hs_backend **backend, hstep_error *error);
 
+/*
+ * For tests and benchmarks: of the levers that need a certain processor only `lever` is used, such as "cpu.avx2"; none
+ * with "cpu.portable". HSTEP_ERROR_BACKEND_UNAVAILABLE where this processor lacks it.
+ */
+hstep_status hs_cpu_create_with_lever(unsigned threads, const char *lever, hs_backend **backend, hstep_error *error);
+
 #endif

@@ -10,18 +10,25 @@ struct hs_buffer {
     size_t bytes;
 };
 
+/* What matrix products are made of in one precision on one instruction set (cpu/exact/product/kit.h). */
+typedef struct hs_kit hs_kit;
+
+/* The kits of one instruction set, by precision. */
+typedef const hs_kit *const hs_kits[HSTEP_PRECISION_BF16 + 1];
+
 /* What a kernel gets beside its call. */
 typedef struct hs_kernel_run {
     unsigned threads;
-    void *scratch;   /* of the size that the kernel asked for, aligned to 64 bytes */
-    bool nonfinite;  /* the kernel sets it when it stores a nonfinite value in an output or a part */
-    hs_fault *fault; /* reference kernels note nonfinite parts here (hs_fault_note); NULL elsewhere */
+    const hs_kit *kit; /* of the call's precision, for kernels whose row in the table has kits */
+    void *scratch;     /* of the size that the kernel asked for, aligned to 64 bytes */
+    bool nonfinite;    /* the kernel sets it when it stores a nonfinite value in an output or a part */
+    hs_fault *fault;   /* reference kernels note nonfinite parts here (hs_fault_note); NULL elsewhere */
 } hs_kernel_run;
 
 typedef void hs_kernel(const hs_call *call, hs_kernel_run *run);
 
-/* Bytes of scratch that a kernel needs for a call. */
-typedef size_t hs_kernel_scratch(const hs_call *call, unsigned threads);
+/* Bytes of scratch that a kernel needs for a call. Of the run, threads and kit are there. */
+typedef size_t hs_kernel_scratch(const hs_call *call, const hs_kernel_run *run);
 
 /* One way to compute one operation. The first row whose lever is active serves. */
 typedef struct hs_kernel_entry {
@@ -29,13 +36,24 @@ typedef struct hs_kernel_entry {
     size_t lever; /* index into the tier's levers */
     hs_kernel *kernel;
     hs_kernel_scratch *scratch; /* NULL for none */
+    hs_kits *kits;              /* NULL for none */
 } hs_kernel_entry;
+
+/* A lever, and how to find out about it. */
+typedef struct hs_cpu_lever {
+    const char *name;
+    bool exact;
+    hstep_lever_state (*detect)(void); /* ACTIVE, ABSENT or NOT_BUILT; NULL: always there */
+    const char *active, *missing;      /* the reason for the state */
+} hs_cpu_lever;
+
+enum { HS_CPU_MAX_LEVERS = 8 };
 
 /* A tier: its name, its levers, its kernels. */
 typedef struct hs_cpu_tier {
     const char *name;
-    bool locates; /* whether kernels note faults (the reference) */
-    const hstep_lever *levers;
+    bool locates;               /* whether kernels note faults (the reference) */
+    const hs_cpu_lever *levers; /* at most HS_CPU_MAX_LEVERS */
     size_t lever_count;
     const hs_kernel_entry *entries;
     size_t entry_count;

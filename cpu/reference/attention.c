@@ -81,8 +81,8 @@ size_t hs_attention_probabilities(const hs_attention *a, size_t sequence, size_t
     return formed;
 }
 
-size_t hs_reference_attention_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_attention_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return hs_attention_open(call, 0).keys * sizeof(double);
 }
 

@@ -13,8 +13,8 @@ typedef struct workspace {
     double *contribution; /* [width] */
 } workspace;
 
-size_t hs_reference_attention_backward_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_attention_backward_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     const hs_attention a = hs_attention_open(call, 1);
     return (2 * a.queries * a.keys + a.keys + a.queries + a.queries * a.width + a.width) * sizeof(double);
 }

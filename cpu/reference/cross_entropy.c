@@ -4,8 +4,8 @@
 #include "precision/reduce.h"
 
 /* One row's exponentials and one loss for each row. */
-size_t hs_reference_cross_entropy_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_cross_entropy_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return (call->inputs[0].dims[0] + call->inputs[0].dims[1]) * sizeof(double);
 }
 

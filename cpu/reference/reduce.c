@@ -18,8 +18,8 @@ void hs_reference_sum_down(size_t rows, size_t columns, const double *x, double 
     }
 }
 
-size_t hs_reference_sum_rows_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_sum_rows_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return call->inputs[0].dims[1] * sizeof(double);
 }
 
@@ -33,8 +33,8 @@ void hs_reference_sum(const hs_call *call, hs_kernel_run *run) {
     hs_out(call, 0)[0] = hs_sum_tensor(hs_elements(&call->inputs[0]), hs_in(call, 0));
 }
 
-size_t hs_reference_square_sum_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_square_sum_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return hs_elements(&call->inputs[0]) * sizeof(double);
 }
 

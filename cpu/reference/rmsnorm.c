@@ -10,8 +10,8 @@ static double reciprocal_rms(size_t d, const double *x, double epsilon, double *
     return 1.0 / sqrt(hs_sum_row(d, squares) / (double)d + epsilon);
 }
 
-size_t hs_reference_rmsnorm_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_rmsnorm_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return hs_columns(&call->inputs[0]) * sizeof(double);
 }
 
@@ -51,8 +51,8 @@ void hs_reference_rmsnorm_backward_input(const hs_call *call, hs_kernel_run *run
 }
 
 /* The terms dy*n, one row of squares, and one block. */
-size_t hs_reference_rmsnorm_backward_gain_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_rmsnorm_backward_gain_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return (hs_rows(&call->inputs[0]) + 2) * hs_columns(&call->inputs[0]) * sizeof(double);
 }
 

@@ -18,8 +18,8 @@ void hs_reference_softmax(const hs_call *call, hs_kernel_run *run) {
     }
 }
 
-size_t hs_reference_softmax_backward_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_reference_softmax_backward_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return call->inputs[0].dims[1] * sizeof(double);
 }
 

@@ -100,7 +100,7 @@ static void check_hidden_score(hs_parity *parity, uint32_t first) {
         call->inputs[first].f64[i] = 10000.0;
     for (size_t i = width; i < 2 * width; i++)
         call->inputs[first + 1].f64[i] = -60000.0;
-    hs_test_result *result = hs_test_call_run(call, parity->exact[0]);
+    hs_test_result *result = hs_test_call_run(call, parity->exact[0][0]);
     for (size_t output = 0; output < result->output_count; output++)
         for (size_t i = 0; i < result->elements[output]; i++)
             cr_assert(isfinite(result->outputs[output][i]), "the outputs hide it");

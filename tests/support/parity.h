@@ -1,6 +1,7 @@
 /*
- * Holds the exact tier against the reference: the same call on both, at several thread counts, must give the same bits
- * and the same nonfinite flag, and must leave inputs and surroundings alone.
+ * Holds the exact tier against the reference: the same call on both, with every lever that this processor offers and at
+ * several thread counts, must give the same bits and the same nonfinite flag, and must leave inputs and surroundings
+ * alone.
  *
  * Intended usage: open, check as many descriptions as wanted, close. A difference fails the running test and says
  * where.
@@ -10,10 +11,15 @@
 
 #include "support/calls.h"
 
-enum { HS_PARITY_TIERS = 3 }; /* 1, 2 and 3 threads */
+/* The levers that change how the exact tier computes, the portable one first. */
+enum { HS_TEST_LEVERS = 3, HS_TEST_THREADS = 3 };
+extern const char *const hs_test_levers[HS_TEST_LEVERS];
+
+/* The exact tier with one lever, or NULL where this processor lacks it. */
+hs_backend *hs_test_exact(unsigned threads, const char *lever);
 
 typedef struct hs_parity {
-    hs_backend *reference, *exact[HS_PARITY_TIERS];
+    hs_backend *reference, *exact[HS_TEST_LEVERS][HS_TEST_THREADS]; /* 1, 2 and 3 threads; NULL without the lever */
     size_t calls, raised; /* calls compared, and how many of them raised the flag */
 } hs_parity;
 

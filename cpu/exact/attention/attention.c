@@ -9,8 +9,8 @@
 
 /* What a thread works with. */
 typedef struct workspace {
-    void *keys, *values; /* packed for the scores, and for the sum over keys */
-    void *query, *weights;
+    hs_packed keys, values; /* for the scores, and for the sum over keys */
+    hs_packed query, weights;
     double *scores; /* a panel of queries by all keys, probabilities later */
     size_t pitch;
 } workspace;
@@ -18,20 +18,20 @@ typedef struct workspace {
 static size_t lay_out(const hs_attention *attention, unsigned char *scratch, workspace *w) {
     const hs_kit *kit = attention->kit;
     unsigned char *end = scratch;
-    w->pitch = hs_panels(attention->keys, kit->columns) * kit->columns;
-    w->keys = hs_carve(&end, hs_panel_bytes(kit, attention->keys, kit->columns, attention->width));
-    w->values = hs_carve(&end, hs_panel_bytes(kit, attention->width, kit->columns, attention->keys));
-    w->query = hs_carve(&end, hs_panel_bytes(kit, kit->rows, kit->rows, attention->width));
-    w->weights = hs_carve(&end, hs_panel_bytes(kit, kit->rows, kit->rows, attention->keys));
-    w->scores = hs_carve(&end, kit->rows * w->pitch * sizeof(double));
+    w->pitch = hs_panels(attention->keys, kit->right.width) * kit->right.width;
+    w->keys = hs_carve_panels(&end, kit, &kit->right, attention->keys, attention->width);
+    w->values = hs_carve_panels(&end, kit, &kit->right, attention->width, attention->keys);
+    w->query = hs_carve_panels(&end, kit, &kit->left, kit->left.width, attention->width);
+    w->weights = hs_carve_panels(&end, kit, &kit->left, kit->left.width, attention->keys);
+    w->scores = hs_carve(&end, kit->left.width * w->pitch * sizeof(double));
     return (size_t)(end - scratch);
 }
 
-size_t hs_exact_attention_scratch(const hs_call *call, unsigned threads) {
-    const hs_attention attention = hs_attention_of(call, 0);
+size_t hs_exact_attention_scratch(const hs_call *call, const hs_kernel_run *run) {
+    const hs_attention attention = hs_attention_of(call, run, 0);
     static unsigned char origin;
     workspace w;
-    return threads * lay_out(&attention, &origin, &w);
+    return run->threads * lay_out(&attention, &origin, &w);
 }
 
 /* Scores to probabilities. A nonfinite score raises the flag even where its probability is an innocent 0; finite scores
@@ -46,45 +46,45 @@ static uint64_t probabilities(double scale, size_t count, double *scores) {
     return seen;
 }
 
-static uint64_t attend(const hs_attention *attention, const hs_positions *positions, const double *q, size_t q_pitch,
-                       double *y, size_t y_pitch, const workspace *w) {
-    const hs_kit *kit = attention->kit;
-    uint64_t nonfinite = 0;
-    for (size_t first = 0; first < attention->queries; first += kit->rows) {
-        const size_t rest = attention->queries - first, count = rest < kit->rows ? rest : kit->rows;
+static bool attend(const hs_attention *attention, const hs_positions *positions, const double *q, size_t q_pitch,
+                   double *y, size_t y_pitch, const workspace *w) {
+    const hs_side *left = &attention->kit->left;
+    uint64_t scores = 0;
+    bool nonfinite = false;
+    for (size_t first = 0; first < attention->queries; first += left->width) {
+        const size_t rest = attention->queries - first, count = rest < left->width ? rest : left->width;
         const size_t seen = hs_keys_seen(positions, first, count);
-        hs_pack_panels(attention, kit->rows, (hs_lines){q + first * q_pitch, q_pitch, 1}, count, attention->width,
-                       w->query);
-        hs_query_key_products(attention, count, seen, w->query, w->keys, w->scores, w->pitch);
+        hs_pack_panels(left, (hs_lines){q + first * q_pitch, q_pitch, 1}, count, attention->width, &w->query);
+        hs_query_key_products(attention, count, seen, &w->query, &w->keys, w->scores, w->pitch);
         for (size_t r = 0; r < count; r++)
-            nonfinite |= probabilities(attention->scale, hs_keys_of(positions, first + r), w->scores + r * w->pitch);
-        hs_pack_panels(attention, kit->rows, (hs_lines){w->scores, w->pitch, 1}, count, seen, w->weights);
+            scores |= probabilities(attention->scale, hs_keys_of(positions, first + r), w->scores + r * w->pitch);
+        hs_pack_panels(left, (hs_lines){w->scores, w->pitch, 1}, count, seen, &w->weights);
         nonfinite |=
-            hs_sum_over_keys(attention, positions, first, count, w->weights, w->values, y + first * y_pitch, y_pitch);
+            hs_sum_over_keys(attention, positions, first, count, &w->weights, &w->values, y + first * y_pitch, y_pitch);
     }
-    return nonfinite;
+    return nonfinite || hs_any_nonfinite(scores);
 }
 
-static uint64_t attend_head(const hs_call *call, const hs_attention *attention, size_t sequence, size_t head,
-                            const workspace *w) {
-    const hs_kit *kit = attention->kit;
+static bool attend_head(const hs_call *call, const hs_attention *attention, size_t sequence, size_t head,
+                        const workspace *w) {
+    const hs_side *right = &attention->kit->right;
     const size_t q_pitch = hs_pitch(&call->inputs[0]), k_pitch = hs_pitch(&call->inputs[1]),
                  v_pitch = hs_pitch(&call->inputs[2]), y_pitch = hs_pitch(&call->outputs[0]);
     const size_t column = head * attention->width, kv_column = head / attention->group * attention->width;
     const size_t query = sequence * attention->queries, key = sequence * attention->keys;
     const hs_positions positions = hs_positions_of(attention, hs_in_i32(call, 3), sequence);
     const double *k = hs_in(call, 1) + key * k_pitch + kv_column, *v = hs_in(call, 2) + key * v_pitch + kv_column;
-    hs_pack_panels(attention, kit->columns, (hs_lines){k, k_pitch, 1}, positions.keys, attention->width, w->keys);
-    hs_pack_panels(attention, kit->columns, (hs_lines){v, 1, v_pitch}, attention->width, positions.keys, w->values);
+    hs_pack_panels(right, (hs_lines){k, k_pitch, 1}, positions.keys, attention->width, &w->keys);
+    hs_pack_panels(right, (hs_lines){v, 1, v_pitch}, attention->width, positions.keys, &w->values);
     return attend(attention, &positions, hs_in(call, 0) + query * q_pitch + column, q_pitch,
                   hs_out(call, 0) + query * y_pitch + column, y_pitch, w);
 }
 
 void hs_exact_attention(const hs_call *call, hs_kernel_run *run) {
-    const hs_attention attention = hs_attention_of(call, 0);
+    const hs_attention attention = hs_attention_of(call, run, 0);
     const size_t heads = attention.sequences * attention.heads;
-    uint64_t nonfinite = 0;
-#pragma omp parallel num_threads(run->threads) if (heads > 1) reduction(| : nonfinite)
+    bool nonfinite = false;
+#pragma omp parallel num_threads(run->threads) if (heads > 1) reduction(|| : nonfinite)
     {
         workspace w;
         const size_t bytes = lay_out(&attention, run->scratch, &w);
@@ -93,5 +93,5 @@ void hs_exact_attention(const hs_call *call, hs_kernel_run *run) {
         for (size_t i = 0; i < heads; i++)
             nonfinite |= attend_head(call, &attention, i / attention.heads, i % attention.heads, &w);
     }
-    run->nonfinite = run->nonfinite || hs_any_nonfinite(nonfinite);
+    run->nonfinite = run->nonfinite || nonfinite;
 }

@@ -15,10 +15,10 @@ enum { DY, Q, K, V, POSITIONS };
 enum { DQ, DK, DV };
 
 typedef struct workspace {
-    void *keys, *values, *key_columns;    /* of a key head: for scores, for their adjoints, for dq */
-    void *query_columns, *output_columns; /* of a query head: q for dk, dy for dv */
-    void *probabilities, *adjoints;       /* of a query head, keys as rows: for dv, for dk */
-    void *query, *output, *adjoint;       /* of a panel of queries: q, dy, adjoints of scores */
+    hs_packed keys, values, key_columns;     /* of a key head: for scores, for their adjoints, for dq */
+    hs_packed query_columns, output_columns; /* of a query head: q for dk, dy for dv */
+    hs_packed probabilities, adjoints;       /* of a query head, keys as rows: for dv, for dk */
+    hs_packed query, output, adjoint;        /* of a panel of queries: q, dy, adjoints of scores */
     double *p, *g; /* of a panel of queries: probabilities, and adjoints of these, then of scores */
     size_t pitch;  /* of p and g */
 } workspace;
@@ -27,27 +27,28 @@ static size_t lay_out(const hs_attention *attention, unsigned char *scratch, wor
     const hs_kit *kit = attention->kit;
     const size_t keys = attention->keys, queries = attention->queries, width = attention->width;
     unsigned char *end = scratch;
-    w->pitch = hs_panels(keys, kit->columns) * kit->columns;
-    w->keys = hs_carve(&end, hs_panel_bytes(kit, keys, kit->columns, width));
-    w->values = hs_carve(&end, hs_panel_bytes(kit, keys, kit->columns, width));
-    w->key_columns = hs_carve(&end, hs_panel_bytes(kit, width, kit->columns, keys));
-    w->query_columns = hs_carve(&end, hs_panel_bytes(kit, width, kit->columns, queries));
-    w->output_columns = hs_carve(&end, hs_panel_bytes(kit, width, kit->columns, queries));
-    w->probabilities = hs_carve(&end, hs_panel_bytes(kit, keys, kit->rows, queries));
-    w->adjoints = hs_carve(&end, hs_panel_bytes(kit, keys, kit->rows, queries));
-    w->query = hs_carve(&end, hs_panel_bytes(kit, kit->rows, kit->rows, width));
-    w->output = hs_carve(&end, hs_panel_bytes(kit, kit->rows, kit->rows, width));
-    w->adjoint = hs_carve(&end, hs_panel_bytes(kit, kit->rows, kit->rows, keys));
-    w->p = hs_carve(&end, kit->rows * w->pitch * sizeof(double));
-    w->g = hs_carve(&end, kit->rows * w->pitch * sizeof(double));
+    const hs_side *left = &kit->left, *right = &kit->right;
+    w->pitch = hs_panels(keys, right->width) * right->width;
+    w->keys = hs_carve_panels(&end, kit, right, keys, width);
+    w->values = hs_carve_panels(&end, kit, right, keys, width);
+    w->key_columns = hs_carve_panels(&end, kit, right, width, keys);
+    w->query_columns = hs_carve_panels(&end, kit, right, width, queries);
+    w->output_columns = hs_carve_panels(&end, kit, right, width, queries);
+    w->probabilities = hs_carve_panels(&end, kit, left, keys, queries);
+    w->adjoints = hs_carve_panels(&end, kit, left, keys, queries);
+    w->query = hs_carve_panels(&end, kit, left, left->width, width);
+    w->output = hs_carve_panels(&end, kit, left, left->width, width);
+    w->adjoint = hs_carve_panels(&end, kit, left, left->width, keys);
+    w->p = hs_carve(&end, left->width * w->pitch * sizeof(double));
+    w->g = hs_carve(&end, left->width * w->pitch * sizeof(double));
     return (size_t)(end - scratch);
 }
 
-size_t hs_exact_attention_backward_scratch(const hs_call *call, unsigned threads) {
-    const hs_attention attention = hs_attention_of(call, Q);
+size_t hs_exact_attention_backward_scratch(const hs_call *call, const hs_kernel_run *run) {
+    const hs_attention attention = hs_attention_of(call, run, Q);
     static unsigned char origin;
     workspace w;
-    return threads * lay_out(&attention, &origin, &w);
+    return run->threads * lay_out(&attention, &origin, &w);
 }
 
 /*
@@ -71,14 +72,19 @@ static uint64_t differentiate_row(double scale, size_t count, double *p, double 
 }
 
 /* Packs `count` rows of queries, from query `first` on, into panels of keys that run over all queries. */
-static void pack_turned(const hs_attention *attention, const double *rows, size_t pitch, size_t first, size_t count,
-                        size_t seen, unsigned char *panels) {
-    const hs_kit *kit = attention->kit;
-    for (size_t key = 0; key < seen; key += kit->rows) {
-        const size_t keys = seen - key < kit->rows ? seen - key : kit->rows;
-        unsigned char *panel = panels + (key * attention->queries + first * kit->rows) * kit->element;
-        kit->pack(attention->rounding, kit->rows, (hs_lines){rows + key, 1, pitch}, keys, count, panel);
+static void pack_turned(const hs_kit *kit, const double *rows, size_t pitch, size_t first, size_t count, size_t seen,
+                        const hs_packed *packed) {
+    const size_t before = first * kit->left.pitch * kit->element;
+    for (size_t panel = 0; panel < hs_panels(seen, kit->left.width); panel++) {
+        const size_t key = panel * kit->left.width, keys = seen - key < kit->left.width ? seen - key : kit->left.width;
+        kit->left.pack((hs_lines){rows + key, 1, pitch}, keys, count, packed->data + panel * packed->bytes + before,
+                       &packed->ranges[panel]);
     }
+}
+
+static void clear_ranges(const hs_packed *packed, size_t count) {
+    for (size_t panel = 0; panel < count; panel++)
+        packed->ranges[panel] = hs_no_range;
 }
 
 /* One query head: where it stands in the operands. */
@@ -89,29 +95,30 @@ typedef struct head {
 } head;
 
 /* A panel of queries: its rows of the probabilities and adjoints, packed, and its dq. */
-static uint64_t differentiate_queries(const hs_attention *attention, const hs_positions *positions, const head *h,
-                                      size_t first, size_t count, const workspace *w) {
+static bool differentiate_queries(const hs_attention *attention, const hs_positions *positions, const head *h,
+                                  size_t first, size_t count, const workspace *w) {
     const hs_kit *kit = attention->kit;
     const size_t seen = hs_keys_seen(positions, first, count);
-    uint64_t nonfinite = 0;
-    hs_pack_panels(attention, kit->rows, (hs_lines){h->q + first * h->q_pitch, h->q_pitch, 1}, count, attention->width,
-                   w->query);
-    hs_pack_panels(attention, kit->rows, (hs_lines){h->dy + first * h->dy_pitch, h->dy_pitch, 1}, count,
-                   attention->width, w->output);
-    hs_query_key_products(attention, count, seen, w->query, w->keys, w->p, w->pitch);
-    hs_query_key_products(attention, count, seen, w->output, w->values, w->g, w->pitch);
+    uint64_t rows = 0;
+    hs_pack_panels(&kit->left, (hs_lines){h->q + first * h->q_pitch, h->q_pitch, 1}, count, attention->width,
+                   &w->query);
+    hs_pack_panels(&kit->left, (hs_lines){h->dy + first * h->dy_pitch, h->dy_pitch, 1}, count, attention->width,
+                   &w->output);
+    hs_query_key_products(attention, count, seen, &w->query, &w->keys, w->p, w->pitch);
+    hs_query_key_products(attention, count, seen, &w->output, &w->values, w->g, w->pitch);
     for (size_t r = 0; r < count; r++)
-        nonfinite |= differentiate_row(attention->scale, hs_keys_of(positions, first + r), w->p + r * w->pitch,
-                                       w->g + r * w->pitch);
-    pack_turned(attention, w->p, w->pitch, first, count, seen, w->probabilities);
-    pack_turned(attention, w->g, w->pitch, first, count, seen, w->adjoints);
-    hs_pack_panels(attention, kit->rows, (hs_lines){w->g, w->pitch, 1}, count, seen, w->adjoint);
-    return nonfinite | hs_sum_over_keys(attention, positions, first, count, w->adjoint, w->key_columns,
-                                        h->dq + first * h->dq_pitch, h->dq_pitch);
+        rows |= differentiate_row(attention->scale, hs_keys_of(positions, first + r), w->p + r * w->pitch,
+                                  w->g + r * w->pitch);
+    pack_turned(kit, w->p, w->pitch, first, count, seen, &w->probabilities);
+    pack_turned(kit, w->g, w->pitch, first, count, seen, &w->adjoints);
+    hs_pack_panels(&kit->left, (hs_lines){w->g, w->pitch, 1}, count, seen, &w->adjoint);
+    const bool sums = hs_sum_over_keys(attention, positions, first, count, &w->adjoint, &w->key_columns,
+                                       h->dq + first * h->dq_pitch, h->dq_pitch);
+    return sums || hs_any_nonfinite(rows);
 }
 
-static uint64_t differentiate_head(const hs_call *call, const hs_attention *attention, const hs_positions *positions,
-                                   size_t sequence, size_t index, const workspace *w) {
+static bool differentiate_head(const hs_call *call, const hs_attention *attention, const hs_positions *positions,
+                               size_t sequence, size_t index, const workspace *w) {
     const hs_kit *kit = attention->kit;
     const size_t row = sequence * attention->queries, column = index * attention->width;
     head h = {.dy_pitch = hs_pitch(&call->inputs[DY]),
@@ -120,49 +127,48 @@ static uint64_t differentiate_head(const hs_call *call, const hs_attention *atte
     h.dy = hs_in(call, DY) + row * h.dy_pitch + column;
     h.q = hs_in(call, Q) + row * h.q_pitch + column;
     h.dq = hs_out(call, DQ) + row * h.dq_pitch + column;
-    uint64_t nonfinite = 0;
-    for (size_t first = 0; first < attention->queries; first += kit->rows) {
-        const size_t rest = attention->queries - first;
-        nonfinite |= differentiate_queries(attention, positions, &h, first, rest < kit->rows ? rest : kit->rows, w);
+    bool nonfinite = false;
+    clear_ranges(&w->probabilities, hs_panels(attention->keys, kit->left.width));
+    clear_ranges(&w->adjoints, hs_panels(attention->keys, kit->left.width));
+    for (size_t first = 0; first < attention->queries; first += kit->left.width) {
+        const size_t rest = attention->queries - first, count = rest < kit->left.width ? rest : kit->left.width;
+        nonfinite |= differentiate_queries(attention, positions, &h, first, count, w);
     }
-    hs_pack_panels(attention, kit->columns, (hs_lines){h.q, 1, h.q_pitch}, attention->width, attention->queries,
-                   w->query_columns);
-    hs_pack_panels(attention, kit->columns, (hs_lines){h.dy, 1, h.dy_pitch}, attention->width, attention->queries,
-                   w->output_columns);
+    hs_pack_panels(&kit->right, (hs_lines){h.q, 1, h.q_pitch}, attention->width, attention->queries, &w->query_columns);
+    hs_pack_panels(&kit->right, (hs_lines){h.dy, 1, h.dy_pitch}, attention->width, attention->queries,
+                   &w->output_columns);
     return nonfinite;
 }
 
 /* What one query head gives to the adjoints of its keys and values: stored from the first of a group, then added. */
-static uint64_t differentiate_keys(const hs_call *call, const hs_attention *attention, const hs_positions *positions,
-                                   size_t sequence, size_t kv_head, bool added, const workspace *w) {
-    const hs_kit *kit = attention->kit;
+static bool differentiate_keys(const hs_call *call, const hs_attention *attention, const hs_positions *positions,
+                               size_t sequence, size_t kv_head, bool added, const workspace *w) {
+    const size_t height = attention->kit->left.width;
     const size_t dk_pitch = hs_pitch(&call->outputs[DK]), dv_pitch = hs_pitch(&call->outputs[DV]);
     const size_t row = sequence * attention->keys, column = kv_head * attention->width;
     double *dk = hs_out(call, DK) + row * dk_pitch + column, *dv = hs_out(call, DV) + row * dv_pitch + column;
-    uint64_t nonfinite = 0;
-    for (size_t first = 0; first < attention->keys; first += kit->rows) {
-        const size_t rest = attention->keys - first, count = rest < kit->rows ? rest : kit->rows;
-        const size_t panel = first * attention->queries * kit->element;
-        nonfinite |= hs_sum_over_queries(attention, positions, first, count, (unsigned char *)w->adjoints + panel,
-                                         w->query_columns, dk + first * dk_pitch, dk_pitch, added);
-        nonfinite |= hs_sum_over_queries(attention, positions, first, count, (unsigned char *)w->probabilities + panel,
-                                         w->output_columns, dv + first * dv_pitch, dv_pitch, added);
+    bool nonfinite = false;
+    for (size_t panel = 0; panel < hs_panels(attention->keys, height); panel++) {
+        const size_t first = panel * height, rest = attention->keys - first, count = rest < height ? rest : height;
+        nonfinite |= hs_sum_over_queries(attention, positions, panel, count, &w->adjoints, &w->query_columns,
+                                         dk + first * dk_pitch, dk_pitch, added);
+        nonfinite |= hs_sum_over_queries(attention, positions, panel, count, &w->probabilities, &w->output_columns,
+                                         dv + first * dv_pitch, dv_pitch, added);
     }
     return nonfinite;
 }
 
-static uint64_t differentiate_group(const hs_call *call, const hs_attention *attention, size_t sequence, size_t kv_head,
-                                    const workspace *w) {
-    const hs_kit *kit = attention->kit;
+static bool differentiate_group(const hs_call *call, const hs_attention *attention, size_t sequence, size_t kv_head,
+                                const workspace *w) {
+    const hs_side *right = &attention->kit->right;
     const size_t k_pitch = hs_pitch(&call->inputs[K]), v_pitch = hs_pitch(&call->inputs[V]);
     const size_t row = sequence * attention->keys, column = kv_head * attention->width;
     const double *k = hs_in(call, K) + row * k_pitch + column, *v = hs_in(call, V) + row * v_pitch + column;
     const hs_positions positions = hs_positions_of(attention, hs_in_i32(call, POSITIONS), sequence);
-    hs_pack_panels(attention, kit->columns, (hs_lines){k, k_pitch, 1}, positions.keys, attention->width, w->keys);
-    hs_pack_panels(attention, kit->columns, (hs_lines){v, v_pitch, 1}, positions.keys, attention->width, w->values);
-    hs_pack_panels(attention, kit->columns, (hs_lines){k, 1, k_pitch}, attention->width, positions.keys,
-                   w->key_columns);
-    uint64_t nonfinite = 0;
+    hs_pack_panels(right, (hs_lines){k, k_pitch, 1}, positions.keys, attention->width, &w->keys);
+    hs_pack_panels(right, (hs_lines){v, v_pitch, 1}, positions.keys, attention->width, &w->values);
+    hs_pack_panels(right, (hs_lines){k, 1, k_pitch}, attention->width, positions.keys, &w->key_columns);
+    bool nonfinite = false;
     for (size_t i = 0; i < attention->group; i++) {
         nonfinite |= differentiate_head(call, attention, &positions, sequence, kv_head * attention->group + i, w);
         nonfinite |= differentiate_keys(call, attention, &positions, sequence, kv_head, i > 0, w);
@@ -171,10 +177,10 @@ static uint64_t differentiate_group(const hs_call *call, const hs_attention *att
 }
 
 void hs_exact_attention_backward(const hs_call *call, hs_kernel_run *run) {
-    const hs_attention attention = hs_attention_of(call, Q);
+    const hs_attention attention = hs_attention_of(call, run, Q);
     const size_t kv_heads = attention.heads / attention.group, groups = attention.sequences * kv_heads;
-    uint64_t nonfinite = 0;
-#pragma omp parallel num_threads(run->threads) if (groups > 1) reduction(| : nonfinite)
+    bool nonfinite = false;
+#pragma omp parallel num_threads(run->threads) if (groups > 1) reduction(|| : nonfinite)
     {
         workspace w;
         const size_t bytes = lay_out(&attention, run->scratch, &w);
@@ -183,5 +189,5 @@ void hs_exact_attention_backward(const hs_call *call, hs_kernel_run *run) {
         for (size_t i = 0; i < groups; i++)
             nonfinite |= differentiate_group(call, &attention, i / kv_heads, i % kv_heads, &w);
     }
-    run->nonfinite = run->nonfinite || hs_any_nonfinite(nonfinite);
+    run->nonfinite = run->nonfinite || nonfinite;
 }

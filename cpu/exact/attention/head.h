@@ -7,11 +7,11 @@
 #define HS_CPU_EXACT_ATTENTION_HEAD_H
 
 #include "cpu/exact/product/kit.h"
+#include "cpu/exact/scratch.h"
 #include "cpu/kernel.h"
 
 typedef struct hs_attention {
     const hs_kit *kit;
-    const hs_rounding *rounding;
     size_t sequences, heads, group; /* group: query heads of one key head */
     size_t width;                   /* of a head */
     size_t queries, keys;           /* of a sequence */
@@ -26,7 +26,7 @@ typedef struct hs_positions {
 } hs_positions;
 
 /* first: which input is the queries. */
-hs_attention hs_attention_of(const hs_call *call, unsigned first);
+hs_attention hs_attention_of(const hs_call *call, const hs_kernel_run *run, unsigned first);
 
 hs_positions hs_positions_of(const hs_attention *attention, const int32_t *positions, size_t sequence);
 
@@ -40,40 +40,38 @@ static inline size_t hs_keys_of(const hs_positions *positions, size_t query) {
 size_t hs_keys_seen(const hs_positions *positions, size_t first, size_t count);
 size_t hs_keys_shared(const hs_positions *positions, size_t first, size_t count);
 
-/* Scratch is carved from front to back, every piece aligned to a cache line. */
-static inline size_t hs_carved(size_t bytes) { return (bytes + 63) / 64 * 64; }
+/* Packed panels, each `bytes` long whatever part of it is in use. */
+typedef struct hs_packed {
+    unsigned char *data;
+    hs_range *ranges;
+    size_t bytes;
+} hs_packed;
 
-static inline void *hs_carve(unsigned char **scratch, size_t bytes) {
-    void *piece = *scratch;
-    *scratch += hs_carved(bytes);
-    return piece;
-}
+/* Room for panels of `lines` lines of up to `depth` steps. */
+hs_packed hs_carve_panels(unsigned char **scratch, const hs_kit *kit, const hs_side *side, size_t lines, size_t depth);
 
-/* Bytes of panels of `width` that hold `lines` lines of `depth` steps. */
-static inline size_t hs_panel_bytes(const hs_kit *kit, size_t lines, size_t width, size_t depth) {
-    return hs_carved(hs_panels(lines, width) * width * depth * kit->element);
-}
-
-/* Packs all `count` lines into panels. */
-void hs_pack_panels(const hs_attention *attention, size_t width, hs_lines lines, size_t count, size_t depth,
-                    void *panels);
+/* Packs all `count` lines. */
+void hs_pack_panels(const hs_side *side, hs_lines lines, size_t count, size_t depth, const hs_packed *packed);
 
 /*
  * y[r * pitch + j], r < count, j < keys seen by any of the queries: the products of a packed panel of queries (or of
  * their adjoints) with packed panels of keys (or values). Whole tiles are written: rows of y have room for them.
  */
-void hs_query_key_products(const hs_attention *attention, size_t count, size_t seen, const void *a, const void *b,
-                           double *y, size_t pitch);
-
-/* y[r, c] = sum over keys of a packed panel of rows over keys, times packed panels of columns; queries first.. */
-uint64_t hs_sum_over_keys(const hs_attention *attention, const hs_positions *positions, size_t first, size_t count,
-                          const void *a, const void *b, double *y, size_t pitch);
+void hs_query_key_products(const hs_attention *attention, size_t count, size_t seen, const hs_packed *a,
+                           const hs_packed *b, double *y, size_t pitch);
 
 /*
- * The same summed over queries, for the keys first..first + count - 1. `added`: y gets the sum added, in f64, rather
- * than stored.
+ * y[r, c] = sum over keys of a packed panel of rows over keys, times packed panels of columns; queries first..
+ * Returns whether a value stored is nonfinite.
  */
-uint64_t hs_sum_over_queries(const hs_attention *attention, const hs_positions *positions, size_t first, size_t count,
-                             const void *a, const void *b, double *y, size_t pitch, bool added);
+bool hs_sum_over_keys(const hs_attention *attention, const hs_positions *positions, size_t first, size_t count,
+                      const hs_packed *a, const hs_packed *b, double *y, size_t pitch);
+
+/*
+ * The same summed over queries, for panel `panel` of the keys, which are the lines of a. `added`: y gets the sum added,
+ * in f64, rather than stored.
+ */
+bool hs_sum_over_queries(const hs_attention *attention, const hs_positions *positions, size_t panel, size_t count,
+                         const hs_packed *a, const hs_packed *b, double *y, size_t pitch, bool added);
 
 #endif

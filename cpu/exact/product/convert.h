@@ -8,8 +8,6 @@
 #include <math.h>
 #include <stddef.h>
 
-#include <halfstep/types.h>
-
 #include "cpu/exact/sums.h"
 #include "precision/arithmetic.h"
 
@@ -23,8 +21,8 @@ typedef struct hs_rounding {
     double high;   /* the power of two above the largest finite value: what rounds to it or beyond is infinite */
 } hs_rounding;
 
-/* NULL for F64, where nothing is rounded. */
-const hs_rounding *hs_rounding_of(hstep_precision precision);
+static const hs_rounding hs_rounding_fp16 = {0x1.8p42, 0x1p-14, 0x1p16};
+static const hs_rounding hs_rounding_bf16 = {0x1.8p45, 0x1p-126, 0x1p128};
 
 static inline double hs_round_to_half(double x, const hs_rounding *rounding) {
     const uint64_t bits = hs_bits(x);

@@ -1,15 +1,25 @@
 /*
- * What a matrix product is made of on one instruction set: packing of operands into panels, a register tile that walks
- * along k, and the last rounding. Products and attention are written against it.
+ * What a matrix product is made of on one instruction set, in one precision: packing of operands into panels, a
+ * register tile that walks along k, and the last rounding. Products and attention are written against it.
  *
- * A panel holds `width` lines (rows of the left operand, columns of the right one) side by side: element (line, k)
- * stands at k * width + line, in f32 after the cast to the half format, in f64 without one. Lines that the operand
- * lacks are zeros; their cells are computed and never stored.
+ * A panel holds lines (rows of the left operand, columns of the right one) side by side: element (line, k) stands at
+ * k * pitch + line, in f32 after the cast to the half format, in f64 without one. Lines that the operand lacks are
+ * zeros.
  */
 #ifndef HS_CPU_EXACT_KIT_H
 #define HS_CPU_EXACT_KIT_H
 
-#include "cpu/exact/product/convert.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <halfstep/types.h>
+
+#include "cpu/kernel.h"
+
+#if defined(__x86_64__)
+#define HS_X86_64 1 /* the AVX kits are built */
+#endif
 
 /* A strided operand; element (line, k) stands at data[line * line_stride + k * k_stride], and one stride is 1. */
 typedef struct hs_lines {
@@ -17,34 +27,88 @@ typedef struct hs_lines {
     size_t line_stride, k_stride;
 } hs_lines;
 
-enum { HS_TILE_CELLS = 32 }; /* the largest tile, for buffers */
+/*
+ * The least and the largest exponent of a panel's nonzero values, where the format needs a look at them before a fused
+ * multiply-add may be used: in bf16. Elsewhere it stays hs_no_range. The exponent of a subnormal counts as -127.
+ */
+typedef struct hs_range {
+    int least, largest;
+} hs_range;
 
-typedef struct hs_kit {
-    size_t rows, columns; /* of a tile; a left panel is `rows` wide, a right one `columns` */
-    size_t element;       /* bytes of an operand and of a sum */
+static const hs_range hs_no_range = {1000, -1000};
 
-    /* Packs the first `count` <= width lines, k = 0..depth-1. */
-    void (*pack)(const hs_rounding *rounding, size_t width, hs_lines lines, size_t count, size_t depth, void *panel);
+/* Widens a range by the least nonzero and the largest magnitude of some f32, given as bits; 0 and 0 for none. */
+static inline void hs_widen(hs_range *range, uint32_t least, uint32_t largest) {
+    const int low = (int)(least >> 23) - 127, high = (int)(largest >> 23) - 127;
+    if (largest == 0)
+        return;
+    range->least = low < range->least ? low : range->least;
+    range->largest = high > range->largest ? high : range->largest;
+}
 
-    /* Continues every sum of a tile, row-major, over `depth` steps. */
-    void (*tile)(size_t depth, const void *a, const void *b, void *sums);
+/*
+ * Policy, section 2: within these limits every product of the two panels is exact in f32 and finite, and then one
+ * rounding of product and sum together is the rounding of the sum.
+ */
+static inline bool hs_fusible(hs_range a, hs_range b) {
+    return a.least + b.least >= -135 && a.largest + b.largest <= 125;
+}
 
-    /* Continues the sums of one row of a tile over one step. */
+/* Packs the first `count` <= width lines, k = 0..depth-1, and widens the range by what it packed. */
+typedef void hs_pack(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range);
+
+/* How one of the operands is packed. */
+typedef struct hs_side {
+    size_t width, pitch;
+    hs_pack *pack;
+} hs_side;
+
+/* The sums of one tile, row-major with the pitch of the right side; room for the largest tile of all kits. */
+enum { HS_TILE_BYTES = 1792 };
+typedef struct hs_sums {
+    _Alignas(64) unsigned char bytes[HS_TILE_BYTES];
+} hs_sums;
+
+/* What a tile prefetches, an address at each step; it may lie outside any operand. */
+typedef struct hs_ahead {
+    uintptr_t at, step;
+} hs_ahead;
+
+struct hs_kit {
+    size_t element;      /* bytes of an operand and of a sum */
+    hs_side left, right; /* their widths are the tile */
+
+    /*
+     * Continues the sums of the first `rows` rows over `depth` steps, from zeros where `fresh`. `fused`: hs_fusible.
+     * Loads the line at `ahead` and the ones every `ahead.step` bytes after it into the second-level cache meanwhile.
+     */
+    void (*tile)(size_t rows, size_t depth, const void *a, const void *b, bool fused, bool fresh, void *sums,
+                 hs_ahead ahead);
+
+    /* Continues the sums of one row over one step. */
     void (*step)(size_t row, const void *a, const void *b, void *sums);
 
-    /* Sums that wait in y between two blocks of k; an f32 is exact there. */
-    void (*load)(size_t rows, size_t columns, const double *y, size_t pitch, void *sums);
-    void (*keep)(size_t rows, size_t columns, const void *sums, double *y, size_t pitch);
+    /* The last rounding. Returns whether a value that it stored is not finite. */
+    bool (*store)(size_t rows, size_t columns, const void *sums, double *y, size_t pitch);
+};
 
-    /* The last rounding. Returns the hs_nonfinite of what it stored. */
-    uint64_t (*store)(const hs_rounding *rounding, size_t rows, size_t columns, const void *sums, double *y,
-                      size_t pitch);
-} hs_kit;
+extern hs_kits hs_kits_portable, hs_kits_avx2, hs_kits_avx512;
 
-extern const hs_kit hs_kit_portable_f32, hs_kit_portable_f64;
-
-const hs_kit *hs_kit_of(hstep_precision precision);
+extern const hs_kit hs_kit_portable_f64, hs_kit_portable_fp16, hs_kit_portable_bf16;
+extern const hs_kit hs_kit_avx2_f64, hs_kit_avx2_fp16, hs_kit_avx2_bf16;
+extern const hs_kit hs_kit_avx512_f64, hs_kit_avx512_fp16, hs_kit_avx512_bf16;
 
 static inline size_t hs_panels(size_t lines, size_t width) { return (lines + width - 1) / width; }
+
+/* A tile that prefetches nothing. */
+static inline void hs_tile(const hs_kit *kit, size_t rows, size_t depth, const void *a, const void *b, bool fused,
+                           bool fresh, void *sums) {
+    kit->tile(rows, depth, a, b, fused, fresh, sums, (hs_ahead){(uintptr_t)sums, 0});
+}
+
+/* Bytes of a panel. */
+static inline size_t hs_panel_bytes(const hs_kit *kit, const hs_side *side, size_t depth) {
+    return side->pitch * depth * kit->element;
+}
 
 #endif

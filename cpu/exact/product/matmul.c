@@ -1,157 +1,245 @@
 /*
- * Products. Blocks of both operands are packed by all threads together, then tiles of the result are shared out. A cell
- * belongs to one thread and its chain runs in ascending k, block after block, so no bit depends on how many there are.
+ * Products. All threads pack a block of rows of the left operand, whole chains long; then each takes columns of the
+ * right one, packs them block of k by block of k, and walks them past every row. A cell belongs to one thread and its
+ * chain runs in ascending k, block after block, so no bit depends on how many there are.
  */
 #include <omp.h>
 
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/product/kit.h"
-#include "cpu/exact/sums.h"
+#include "cpu/exact/scratch.h"
 #include "cpu/exact/view.h"
 
-/* Blocks, in elements: a panel of the right operand stays in the first-level cache, the packed blocks near it. */
-enum { BLOCK_M = 1024, BLOCK_N = 2048, BLOCK_K = 512 };
+/* The part of a chain that is packed at a time, in bytes: so that panels of both operands stay close to the processor.
+ */
+enum { DEPTH_BYTES = 1536 };
 
-/* What one thread takes at a time, in elements of the result; multiples of every tile. */
-enum { TASK_M = 64, TASK_N = 64 };
+/* Columns that a task packs and walks past the rows. */
+enum { TASK_COLUMNS = 64 };
+
+/* Rows that are packed at a time, at most, and how many bytes they may fill if there are more than a few. */
+enum { MOST_ROWS = 1120, FEW_ROWS = 140, PACKED_BYTES = 8 << 20 };
 
 /* Multiplications below which one thread is faster than waking others. */
-enum { PARALLEL_WORK = 32768 };
+enum { PARALLEL_WORK = 1 << 18 };
 
 typedef struct product {
     const hs_kit *kit;
-    const hs_rounding *rounding;
     size_t m, n, k;
     hs_lines a, b;
     double *y;
     size_t pitch;
-    unsigned char *packed_a, *packed_b;
+    size_t rows, depth; /* of a block of the left operand; of a block of k */
+    size_t parts;       /* into which the panels of a block of rows are cut, so that there are tasks for all threads */
+    unsigned threads;
+    unsigned char *packed_a;
+    hs_range *ranges_a;   /* for every block of k, of every panel */
+    unsigned char *works; /* of the threads, one after another */
+    size_t work_bytes;
 } product;
 
-/* A block of the result at (i, j), and the part [k, k + depth) of its chains. */
-typedef struct block {
-    size_t i, rows, j, columns, k, depth;
-} block;
+/* What a thread works with. */
+typedef struct work {
+    unsigned char *packed_b;
+    hs_range *ranges_b;
+    unsigned char *sums; /* of the task's tiles between two blocks of k; NULL where there is one block */
+} work;
+
+/* Part of the result: rows of a block of the left operand, by panels, and columns. */
+typedef struct task {
+    size_t row, rows;   /* of the block */
+    size_t first, last; /* panels of the block */
+    size_t column, columns;
+} task;
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static size_t rounded_up(size_t a, size_t multiple) { return hs_panels(a, multiple) * multiple; }
-
-static size_t packed_a_bytes(const hs_kit *kit, size_t m, size_t k) {
-    return rounded_up(rounded_up(smaller(m, BLOCK_M), kit->rows) * smaller(k, BLOCK_K) * kit->element, 64);
+/* The size of parts that are about equal and none larger than `most`, which is a multiple of `multiple`, as they are.
+ */
+static size_t balanced(size_t total, size_t most, size_t multiple) {
+    const size_t count = hs_panels(total, most);
+    return count ? hs_panels(hs_panels(total, count), multiple) * multiple : 0;
 }
 
-static product product_of(const hs_call *call, hs_kernel_run *run) {
+static size_t tile_bytes(const hs_kit *kit) { return kit->left.width * kit->right.pitch * kit->element; }
+
+static size_t left_panels(const product *p, size_t rows) { return hs_panels(rows, p->kit->left.width); }
+
+/* Rows of the left operand that are packed at a time. */
+static size_t rows_of_block(const hs_kit *kit, size_t m, size_t k) {
+    const size_t width = kit->left.width, room = PACKED_BYTES / larger(k * kit->element, 1);
+    const size_t most = smaller(larger(room, FEW_ROWS), MOST_ROWS) / width * width;
+    return balanced(m, most, width);
+}
+
+static product product_of(const hs_call *call, const hs_kernel_run *run) {
     const hs_view *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
     const bool a_turned = call->attributes.a_form == HSTEP_TRANSPOSE,
                b_turned = call->attributes.b_form == HSTEP_TRANSPOSE;
     const size_t a_pitch = hs_pitch(a), b_pitch = hs_pitch(b);
-    product p = {
-        .kit = hs_kit_of(call->precision),
-        .rounding = hs_rounding_of(call->precision),
-        .m = hs_rows(y),
-        .n = hs_columns(y),
-        .k = a_turned ? hs_rows(a) : hs_columns(a),
-        .a = a_turned ? (hs_lines){hs_in(call, 0), 1, a_pitch} : (hs_lines){hs_in(call, 0), a_pitch, 1},
-        .b = b_turned ? (hs_lines){hs_in(call, 1), b_pitch, 1} : (hs_lines){hs_in(call, 1), 1, b_pitch},
-        .y = hs_out(call, 0),
-        .pitch = hs_pitch(y),
-        .packed_a = run->scratch,
-    };
-    p.packed_b = p.packed_a + packed_a_bytes(p.kit, p.m, p.k);
+    const hs_kit *kit = run->kit;
+    product p = {.kit = kit,
+                 .m = hs_rows(y),
+                 .n = hs_columns(y),
+                 .k = a_turned ? hs_rows(a) : hs_columns(a),
+                 .pitch = hs_pitch(y),
+                 .threads = run->threads};
+    p.a = a_turned ? (hs_lines){NULL, 1, a_pitch} : (hs_lines){NULL, a_pitch, 1};
+    p.b = b_turned ? (hs_lines){NULL, b_pitch, 1} : (hs_lines){NULL, 1, b_pitch};
+    p.rows = rows_of_block(kit, p.m, p.k);
+    p.depth = smaller(p.k, balanced(p.k, DEPTH_BYTES / kit->element, 16));
+    if (p.m * p.n * (p.k + 1) <= PARALLEL_WORK)
+        p.threads = 1;
+    if (p.threads > 1)
+        p.parts = 3 * p.threads / larger(hs_panels(p.n, TASK_COLUMNS), 1);
+    p.parts = larger(smaller(p.parts, left_panels(&p, p.rows)), 1);
     return p;
 }
 
-size_t hs_exact_matmul_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
-    hs_kernel_run none = {0};
-    const product p = product_of(call, &none);
-    const size_t columns = rounded_up(smaller(p.n, BLOCK_N), p.kit->columns);
-    return packed_a_bytes(p.kit, p.m, p.k) + columns * smaller(p.k, BLOCK_K) * p.kit->element;
-}
-
-/* Packs panel `panel` of the lines [first, first + count) over the block's part of k. */
-static void pack_panel(const product *p, hs_lines lines, size_t width, const block *part, size_t first, size_t count,
-                       size_t panel, unsigned char *packed) {
-    const size_t line = panel * width;
-    lines.data += (first + line) * lines.line_stride + part->k * lines.k_stride;
-    p->kit->pack(p->rounding, width, lines, smaller(width, count - line), part->depth,
-                 packed + line * part->depth * p->kit->element);
-}
-
-/* One tile at (i, j) of the block. */
-static uint64_t compute_tile(const product *p, const block *part, size_t i, size_t j) {
+/* Lays out what a thread works with from `scratch` on. */
+static work work_at(const product *p, unsigned char **scratch) {
     const hs_kit *kit = p->kit;
-    const size_t rows = smaller(kit->rows, part->rows - i), columns = smaller(kit->columns, part->columns - j);
-    double *y = p->y + (part->i + i) * p->pitch + part->j + j;
-    double sums[HS_TILE_CELLS] = {0};
-    if (part->k > 0)
-        kit->load(rows, columns, y, p->pitch, sums);
-    kit->tile(part->depth, p->packed_a + i * part->depth * kit->element, p->packed_b + j * part->depth * kit->element,
-              sums);
-    if (part->k + part->depth == p->k)
-        return kit->store(p->rounding, rows, columns, sums, y, p->pitch);
-    kit->keep(rows, columns, sums, y, p->pitch);
-    return 0;
+    const size_t columns = smaller(p->n, TASK_COLUMNS), panels = hs_panels(columns, kit->right.width);
+    work w = {.packed_b = hs_carve(scratch, panels * hs_panel_bytes(kit, &kit->right, p->depth))};
+    w.ranges_b = hs_carve(scratch, panels * sizeof *w.ranges_b);
+    if (p->depth < p->k)
+        w.sums = hs_carve(scratch, hs_panels(left_panels(p, p->rows), p->parts) * panels * tile_bytes(kit));
+    return w;
 }
 
-/* Task `task` of the block, numbered along rows of the result. */
-static uint64_t compute_task(const product *p, const block *part, size_t task) {
-    const size_t across = hs_panels(part->columns, TASK_N);
-    const size_t i0 = task / across * TASK_M, j0 = task % across * TASK_N;
-    const size_t i1 = smaller(i0 + TASK_M, part->rows), j1 = smaller(j0 + TASK_N, part->columns);
-    uint64_t seen = 0;
-    for (size_t j = j0; j < j1; j += p->kit->columns)
-        for (size_t i = i0; i < i1; i += p->kit->rows)
-            seen |= compute_tile(p, part, i, j);
-    return seen;
+/* Lays everything out; returns how many bytes it takes. */
+static size_t lay_out(product *p, unsigned char *scratch) {
+    const size_t panels = left_panels(p, p->rows), blocks = p->depth ? hs_panels(p->k, p->depth) : 1;
+    unsigned char *end = scratch;
+    p->packed_a = hs_carve(&end, panels * hs_panel_bytes(p->kit, &p->kit->left, p->k));
+    p->ranges_a = hs_carve(&end, panels * blocks * sizeof *p->ranges_a);
+    p->works = end;
+    (void)work_at(p, &end);
+    p->work_bytes = (size_t)(end - p->works);
+    return (size_t)(p->works - scratch) + p->threads * p->work_bytes;
+}
+
+size_t hs_exact_matmul_scratch(const hs_call *call, const hs_kernel_run *run) {
+    static unsigned char origin;
+    product p = product_of(call, run);
+    return lay_out(&p, &origin);
+}
+
+/* Packs a panel of up to `count` lines, from line `line` on, over [k, k + depth). */
+static hs_range pack_panel(const hs_side *side, hs_lines lines, size_t line, size_t count, size_t k, size_t depth,
+                           unsigned char *panel) {
+    hs_range range = hs_no_range;
+    lines.data += line * lines.line_stride + k * lines.k_stride;
+    side->pack(lines, smaller(side->width, count), depth, panel, &range);
+    return range;
+}
+
+/* Where the packed block of a left panel at k stands: first comes everything of earlier blocks of k. */
+static unsigned char *packed_left(const product *p, size_t rows, size_t panel, size_t k, size_t depth) {
+    const hs_side *left = &p->kit->left;
+    return p->packed_a + left_panels(p, rows) * hs_panel_bytes(p->kit, left, k) +
+           panel * hs_panel_bytes(p->kit, left, depth);
+}
+
+/* Called by every thread of the team: rows [row, row + rows) of the left operand. */
+static void pack_left(const product *p, size_t row, size_t rows) {
+    const size_t panels = left_panels(p, rows), blocks = p->depth ? hs_panels(p->k, p->depth) : 0;
+#pragma omp for schedule(static)
+    for (size_t i = 0; i < panels * blocks; i++) {
+        const size_t line = i / blocks * p->kit->left.width, k = i % blocks * p->depth;
+        const size_t depth = smaller(p->depth, p->k - k);
+        p->ranges_a[i % blocks * panels + i / blocks] = pack_panel(&p->kit->left, p->a, row + line, rows - line, k,
+                                                                   depth, packed_left(p, rows, i / blocks, k, depth));
+    }
 }
 
 /*
- * Called by every thread of the team, for a block of rows against a right operand that is being packed. No thread waits
- * at the end: whoever packs over these panels next does.
+ * What tile `tile` of a task prefetches: part of the right operand that is packed next, at columns [column,
+ * column + columns) and step k. Where its rows run across the lines, one tile takes the same cache line of each row,
+ * otherwise one line.
  */
-static uint64_t compute_rows(const product *p, block part) {
-    uint64_t seen = 0;
-#pragma omp for schedule(static)
-    for (size_t panel = 0; panel < hs_panels(part.rows, p->kit->rows); panel++)
-        pack_panel(p, p->a, p->kit->rows, &part, part.i, part.rows, panel, p->packed_a);
-#pragma omp for schedule(dynamic) nowait
-    for (size_t task = 0; task < hs_panels(part.rows, TASK_M) * hs_panels(part.columns, TASK_N); task++)
-        seen |= compute_task(p, &part, task);
-    return seen;
+static hs_ahead ahead_of(const product *p, size_t column, size_t columns, size_t k, size_t tile, const void *nothing) {
+    enum { LINE = 64 };
+    const hs_lines *b = &p->b;
+    const uintptr_t at = (uintptr_t)b->data + (column * b->line_stride + k * b->k_stride) * sizeof(double);
+    if (b->k_stride == 1 && tile < columns)
+        return (hs_ahead){at + tile * b->line_stride * sizeof(double), sizeof(double)};
+    if (b->k_stride != 1 && tile * LINE < columns * sizeof(double))
+        return (hs_ahead){at + tile * LINE, b->k_stride * sizeof(double)};
+    return (hs_ahead){(uintptr_t)nothing, 0};
 }
 
-/* Called by every thread of the team: one block of columns over one block of k. */
-static uint64_t compute_columns(const product *p, block part) {
-    uint64_t seen = 0;
-    const bool first = part.j == 0 && part.k == 0;
-    for (part.i = 0; part.i < p->m; part.i += BLOCK_M) {
-        part.rows = smaller(BLOCK_M, p->m - part.i);
-        if (!first || part.i > 0) {
-#pragma omp barrier
+/* One block of k for a task. Returns whether a result is nonfinite. */
+static bool compute_block(const product *p, const task *t, const work *w, size_t k) {
+    const hs_kit *kit = p->kit;
+    const size_t depth = smaller(p->depth, p->k - k), right = hs_panels(t->columns, kit->right.width);
+    const size_t b_bytes = hs_panel_bytes(kit, &kit->right, depth);
+    const hs_range *ranges_a = p->ranges_a + (k ? k / p->depth : 0) * left_panels(p, t->rows);
+    const bool last = k + depth == p->k;
+    bool nonfinite = false;
+    hs_sums local;
+    for (size_t j = 0; j < right; j++)
+        w->ranges_b[j] = pack_panel(&kit->right, p->b, t->column + j * kit->right.width,
+                                    t->columns - j * kit->right.width, k, depth, w->packed_b + j * b_bytes);
+    /* After the last block the thread probably goes on with the task that stands as far ahead as there are threads. */
+    const size_t next_k = last ? 0 : k + depth, next = last ? t->column + p->threads * TASK_COLUMNS : t->column;
+    const size_t next_columns = next < p->n ? smaller(TASK_COLUMNS, p->n - next) : 0;
+    for (size_t i = t->first; i < t->last; i++)
+        for (size_t j = 0; j < right; j++) {
+            const size_t tile = (i - t->first) * right + j, row = i * kit->left.width, column = j * kit->right.width;
+            const size_t rows = smaller(kit->left.width, t->rows - row);
+            void *sums = w->sums ? w->sums + tile * tile_bytes(kit) : local.bytes;
+            kit->tile(rows, depth, packed_left(p, t->rows, i, k, depth), w->packed_b + j * b_bytes,
+                      hs_fusible(ranges_a[i], w->ranges_b[j]), k == 0, sums,
+                      ahead_of(p, next, next_columns, next_k, tile, sums));
+            if (last)
+                nonfinite |= kit->store(rows, smaller(kit->right.width, t->columns - column), sums,
+                                        p->y + (t->row + row) * p->pitch + t->column + column, p->pitch);
         }
-        if (part.i == 0) {
-#pragma omp for schedule(static) nowait
-            for (size_t panel = 0; panel < hs_panels(part.columns, p->kit->columns); panel++)
-                pack_panel(p, p->b, p->kit->columns, &part, part.j, part.columns, panel, p->packed_b);
-        }
-        seen |= compute_rows(p, part);
+    return nonfinite;
+}
+
+/* Called by every thread of the team, for rows that are packed. */
+static bool multiply_rows(const product *p, size_t row, size_t rows, const work *w) {
+    const size_t panels = left_panels(p, rows), height = hs_panels(panels, p->parts),
+                 across = hs_panels(p->n, TASK_COLUMNS);
+    bool nonfinite = false;
+#pragma omp for schedule(dynamic)
+    for (size_t i = 0; i < hs_panels(panels, height) * across; i++) {
+        task t = {.row = row, .rows = rows, .first = i / across * height, .column = i % across * TASK_COLUMNS};
+        t.last = smaller(t.first + height, panels);
+        t.columns = smaller(TASK_COLUMNS, p->n - t.column);
+        size_t k = 0;
+        do {
+            nonfinite |= compute_block(p, &t, w, k);
+            k += p->depth;
+        } while (k < p->k);
     }
-    return seen;
+    return nonfinite;
+}
+
+/* Called by every thread of the team. */
+static bool multiply(const product *p) {
+    unsigned char *mine = p->works + (size_t)omp_get_thread_num() * p->work_bytes;
+    const work w = work_at(p, &mine);
+    bool nonfinite = false;
+    for (size_t row = 0; row < p->m; row += p->rows) {
+        const size_t rows = smaller(p->rows, p->m - row);
+        pack_left(p, row, rows);
+        nonfinite |= multiply_rows(p, row, rows, &w);
+    }
+    return nonfinite;
 }
 
 void hs_exact_matmul(const hs_call *call, hs_kernel_run *run) {
-    const product p = product_of(call, run);
-    uint64_t seen = 0;
-#pragma omp parallel num_threads(run->threads) if (p.m * p.n * (p.k + 1) > PARALLEL_WORK) reduction(| : seen)
-    for (size_t j = 0; j < p.n; j += BLOCK_N) {
-        block part = {.j = j, .columns = smaller(BLOCK_N, p.n - j)};
-        do {
-            part.depth = smaller(BLOCK_K, p.k - part.k);
-            seen |= compute_columns(&p, part);
-            part.k += part.depth;
-        } while (part.k < p.k);
-    }
-    run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
+    product p = product_of(call, run);
+    lay_out(&p, run->scratch);
+    p.a.data = hs_in(call, 0);
+    p.b.data = hs_in(call, 1);
+    p.y = hs_out(call, 0);
+    bool nonfinite = false;
+#pragma omp parallel num_threads(p.threads) if (p.threads > 1) reduction(|| : nonfinite)
+    nonfinite = multiply(&p);
+    run->nonfinite = run->nonfinite || nonfinite;
 }

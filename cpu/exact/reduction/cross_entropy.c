@@ -3,8 +3,8 @@
 #include "cpu/exact/softmax.h"
 #include "cpu/exact/view.h"
 
-size_t hs_exact_cross_entropy_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_exact_cross_entropy_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     const size_t rows = hs_rows(&call->inputs[0]);
     return (rows + hs_tensor_sum_rows(rows)) * sizeof(double);
 }

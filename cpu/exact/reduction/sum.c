@@ -3,8 +3,8 @@
 #include "cpu/exact/reduction/tensor_sum.h"
 #include "cpu/exact/view.h"
 
-size_t hs_exact_sum_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_exact_sum_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return hs_tensor_sum_rows(hs_elements(&call->inputs[0])) * sizeof(double);
 }
 

@@ -9,8 +9,8 @@ static size_t blocks_of(const hs_call *call) {
     return (hs_rows(&call->inputs[0]) + HS_SUM_ROWS_BLOCK - 1) / HS_SUM_ROWS_BLOCK;
 }
 
-size_t hs_exact_sum_rows_scratch(const hs_call *call, unsigned threads) {
-    (void)threads;
+size_t hs_exact_sum_rows_scratch(const hs_call *call, const hs_kernel_run *run) {
+    (void)run;
     return blocks_of(call) * hs_columns(&call->inputs[0]) * sizeof(double);
 }
 
