@@ -9,6 +9,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
+#include "cpu/processor.h"
 #include "support/calls.h"
 
 static hs_backend *backend;
@@ -32,6 +33,60 @@ Test(backend, names_itself_and_its_lever) {
     cr_assert_str_eq(levers[0].name, "cpu.reference");
     cr_assert_eq(levers[0].state, HSTEP_LEVER_ACTIVE);
     cr_assert_not_null(backend->api->locate);
+}
+
+/* The state of a lever of a backend. */
+static const hstep_lever *lever_of(const hs_backend *cpu, const char *name) {
+    const hstep_lever *levers;
+    const size_t count = cpu->api->levers(cpu, &levers);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(levers[i].name, name) == 0)
+            return &levers[i];
+    cr_assert_fail("no lever %s", name);
+    return NULL;
+}
+
+static const char *const avx_levers[] = {"cpu.avx2", "cpu.avx512"};
+
+/* Every lever has a state and says why; the fastest that is there does the work of the others. */
+Test(backend, levers_tell_their_states) {
+    const hstep_lever_state detected[] = {hs_detect_avx2(), hs_detect_avx512()};
+    hs_backend *cpu;
+    cr_assert_eq(hs_cpu_create(1, &cpu, NULL), HSTEP_OK);
+    cr_assert_eq(lever_of(cpu, "cpu.portable")->state, HSTEP_LEVER_ACTIVE);
+    cr_assert_eq(lever_of(cpu, "cpu.avx512")->state, detected[1]);
+    if (detected[1] != HSTEP_LEVER_ACTIVE)
+        cr_assert_eq(lever_of(cpu, "cpu.avx2")->state, detected[0]);
+    else if (detected[0] == HSTEP_LEVER_ACTIVE)
+        cr_assert_eq(lever_of(cpu, "cpu.avx2")->state, HSTEP_LEVER_DISABLED);
+    for (size_t i = 0; i < 2; i++) {
+        cr_assert(lever_of(cpu, avx_levers[i])->exact);
+        cr_assert_gt(strlen(lever_of(cpu, avx_levers[i])->reason), 0);
+    }
+    cpu->api->destroy(cpu);
+}
+
+/* What one backend leaves out, another one has. */
+Test(backend, levers_can_be_left_out) {
+    const hstep_lever_state detected[] = {hs_detect_avx2(), hs_detect_avx512()};
+    hs_backend *cpu, *plain;
+    hstep_error error = {0};
+    for (size_t i = 0; i < 2; i++) {
+        const hstep_status status = hs_cpu_create_with_lever(1, avx_levers[i], &cpu, &error);
+        cr_assert_eq(status, detected[i] == HSTEP_LEVER_ACTIVE ? HSTEP_OK : HSTEP_ERROR_BACKEND_UNAVAILABLE);
+        if (status != HSTEP_OK)
+            continue;
+        cr_assert_eq(hs_cpu_create_with_lever(1, "cpu.portable", &plain, &error), HSTEP_OK);
+        cr_assert_eq(lever_of(cpu, avx_levers[i])->state, HSTEP_LEVER_ACTIVE);
+        cr_assert_eq(lever_of(cpu, avx_levers[1 - i])->state,
+                     detected[1 - i] == HSTEP_LEVER_ACTIVE ? HSTEP_LEVER_DISABLED : detected[1 - i]);
+        cr_assert_eq(lever_of(plain, avx_levers[i])->state, HSTEP_LEVER_DISABLED);
+        cr_assert_eq(lever_of(plain, "cpu.portable")->state, HSTEP_LEVER_ACTIVE);
+        plain->api->destroy(plain);
+        cpu->api->destroy(cpu);
+    }
+    cr_assert_eq(hs_cpu_create_with_lever(1, "cpu.none", &cpu, &error), HSTEP_ERROR_ARGUMENT);
+    cr_assert_not_null(strstr(error.message, "cpu.none"));
 }
 
 Test(backend, serves_every_operation) {

@@ -40,30 +40,45 @@ Test(matmul, every_small_shape, .timeout = 60) {
     hs_parity_close(&parity);
 }
 
+/* Tiles of 4, 6 and 14 rows and of 4 to 32 columns; blocks of 4, 8 and 16 steps that are turned in registers. */
 Test(matmul, tile_edges, .timeout = 60) {
-    static const shape shapes[] = {{1, 1, 1, 0}, {4, 8, 64, 0}, {5, 9, 65, 1}, {3, 7, 63, 2}, {8, 16, 17, 5}};
+    static const shape shapes[] = {{1, 1, 1, 0},    {4, 8, 64, 0},   {5, 9, 65, 1},   {3, 7, 63, 2},   {8, 16, 17, 5},
+                                   {14, 32, 16, 0}, {13, 31, 15, 1}, {15, 33, 18, 0}, {29, 17, 31, 4}, {12, 48, 33, 0}};
     check_all(shapes, sizeof shapes / sizeof *shapes, HS_PARITY_PLANTED);
 }
 
-/* Tasks of 64 x 64 that threads share out. */
+/* Tasks of 64 columns and parts of rows, that threads share out from 2^18 multiplications on. */
 Test(matmul, task_edges, .timeout = 60) {
-    static const shape shapes[] = {{65, 63, 20, 0}, {64, 129, 9, 3}, {130, 64, 11, 0}, {1, 130, 300, 0}};
+    static const shape shapes[] = {{65, 63, 90, 0}, {64, 129, 40, 3}, {530, 64, 11, 0}, {1, 1130, 300, 0}};
     check_all(shapes, sizeof shapes / sizeof *shapes, HS_PARITY_BRIEF);
 }
 
-/* Chains that wait in y between blocks of 512 steps, the last block full, short, or of one step. */
+/* Chains of several blocks, which have 192 steps in f64 and 384 in f32 at most: full, short, and of one step. */
 Test(matmul, blocks_of_k, .timeout = 60) {
-    static const shape shapes[] = {{5, 9, 511, 0}, {5, 9, 512, 1}, {5, 9, 513, 0}, {6, 10, 1024, 2}, {3, 17, 1100, 0}};
+    static const shape shapes[] = {{5, 9, 384, 0}, {5, 9, 385, 1}, {15, 70, 400, 0}, {3, 17, 1153, 2}};
     check_all(shapes, sizeof shapes / sizeof *shapes, HS_PARITY_BRIEF);
 }
 
-/* Blocks of 1024 rows and 2048 columns, alone and together with blocks of k. */
-Test(matmul, blocks_of_rows_and_columns, .timeout = 60) {
-    static const shape shapes[] = {{1025, 5, 3, 0}, {3, 2049, 4, 1}, {1026, 1, 514, 0}, {1, 2049, 513, 0}};
+/* Blocks of about 1120 rows, alone and together with blocks of k. */
+Test(matmul, blocks_of_rows, .timeout = 60) {
+    static const shape shapes[] = {{1121, 5, 3, 0}, {2260, 3, 4, 1}, {1130, 2, 400, 0}};
     hs_parity parity;
     hs_parity_open(&parity);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_forms(&parity, &shapes[i], i < 2 ? HS_PARITY_BRIEF : HS_PARITY_ORDINARY);
+    hs_parity_close(&parity);
+}
+
+/* Blocks of fewer rows, where chains are so long that packed ones would fill the caches. */
+Test(matmul, long_chains, .timeout = 60) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_FP16; precision++) {
+        hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+        d.precision = precision;
+        d.rows = 143, d.columns = 2, d.inner = 15100;
+        hs_parity_check(&parity, &d, HS_PARITY_ORDINARY);
+    }
     hs_parity_close(&parity);
 }
 
@@ -85,5 +100,53 @@ Test(matmul, sums_beyond_the_half_format_between_blocks, .timeout = 60) {
     hs_parity_compare(&parity, call, "3e9 comes and goes");
     cr_assert_eq(parity.raised, 0, "no result is infinite");
     hs_test_call_destroy(call);
+    hs_parity_close(&parity);
+}
+
+/*
+ * Chains of three products in bf16 whose last bit depends on rounding each product before it is added. `first` to
+ * `third` are their factors. Every third row and every fifth column holds ordinary numbers, so that panels are mixed.
+ */
+static void check_chain(hs_parity *parity, const double first[2], const double second[2], const double third[2],
+                        const char *what) {
+    const double *const products[] = {first, second, third};
+    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+    d.precision = HSTEP_PRECISION_BF16;
+    d.rows = 43, d.columns = 69, d.inner = 3;
+    hs_test_call *call = hs_test_call_create(&d);
+    hs_test_call_fill(call, HS_TEST_SMALL, 3);
+    for (size_t k = 0; k < d.inner; k++) {
+        for (size_t row = 0; row < d.rows; row++)
+            if (row % 3 != 2)
+                call->inputs[0].f64[row * d.inner + k] = products[k][0];
+        for (size_t column = 0; column < d.columns; column++)
+            if (column % 5 != 4)
+                call->inputs[1].f64[k * d.columns + column] = products[k][1];
+    }
+    hs_parity_compare(parity, call, what);
+    hs_test_call_destroy(call);
+}
+
+/*
+ * With u = 2^-149, the last bit of f32: the first two sum to 259 * 2^-134 - u, just below the middle of two bf16
+ * numbers. The third is u/2 and rounds to 0; added unrounded it would make the sum even, the very middle, and the
+ * result would go up.
+ */
+Test(matmul, bf16_products_below_the_last_bit_of_f32) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    check_chain(&parity, (double[]){7 * 0x1p-67, 37 * 0x1p-67}, (double[]){-0x1p-74, 0x1p-75},
+                (double[]){0x1p-75, 0x1p-75}, "a product that rounds to zero");
+    cr_assert_eq(parity.raised, 0);
+    hs_parity_close(&parity);
+}
+
+/* The second product overflows, though its sum with the first would not. */
+Test(matmul, bf16_products_beyond_f32) {
+    hs_parity parity;
+    hs_parity_open(&parity);
+    check_chain(&parity, (double[]){-0x1.fp64, 0x1p63}, (double[]){0x1.8p64, 0x1.8p63}, (double[]){0.0, 0.0},
+                "a product that overflows");
+    cr_assert_eq(parity.raised, 1);
     hs_parity_close(&parity);
 }

@@ -1,10 +1,16 @@
-/* The reference and the threaded tier give the same bits for a whole backward pass and for whole runs. */
+/*
+ * The reference and the exact tier, with every lever that this processor offers and with any number of threads, give
+ * the same bits for a whole backward pass and for whole runs.
+ */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/cpu.h"
+#include "engine/context.h"
 #include "support/models.h"
+#include "support/parity.h"
 
 typedef struct shape {
     hs_test_setup setup;
@@ -18,14 +24,38 @@ static const shape shapes[] = {
     {{.vocabulary = 7, .width = 2, .heads = 1, .feed_forward = 1, .layers = 1}, 1, 1},
 };
 
-static double *gradients_on(const shape *s, hstep_precision precision, hstep_backend backend, unsigned threads,
+/* A run on the exact tier with a lever, or on the reference where `lever` is NULL. */
+static hs_test_run create_run(const hs_test_setup *setup, const char *lever, unsigned threads) {
+    hs_backend *backend = NULL;
+    hstep_context *context = NULL;
+    hstep_error error = {0};
+    if (lever)
+        hs_test_expect_ok(hs_cpu_create_with_lever(threads, lever, &backend, &error), &error);
+    else
+        hs_test_expect_ok(hs_cpu_reference_create(&backend, &error), &error);
+    hs_test_expect_ok(hs_context_adopt(backend, NULL, &context, &error), &error);
+    return hs_test_run_create_in(context, setup);
+}
+
+/* The levers that are there. */
+static size_t available_levers(const char *levers[HS_TEST_LEVERS]) {
+    size_t count = 0;
+    for (size_t i = 0; i < HS_TEST_LEVERS; i++) {
+        hs_backend *backend = hs_test_exact(1, hs_test_levers[i]);
+        if (!backend)
+            continue;
+        backend->api->destroy(backend);
+        levers[count++] = hs_test_levers[i];
+    }
+    return count;
+}
+
+static double *gradients_on(const shape *s, hstep_precision precision, const char *lever, unsigned threads,
                             double *loss) {
     hs_test_setup setup = s->setup;
     setup.precision = precision;
-    setup.backend = backend;
-    setup.threads = threads;
     setup.scaler = (hstep_scaler){.initial = 512, .minimum = 1, .maximum = 512, .growth_interval = 1};
-    hs_test_run run = hs_test_run_create(&setup);
+    hs_test_run run = create_run(&setup, lever, threads);
     hs_test_batch batch = hs_test_batch_create(s->sequences, s->length, setup.vocabulary, false, 5);
     hstep_error error = {0};
     hs_test_expect_ok(hstep_trainer_record(run.trainer, &batch.batch, loss, &error), &error);
@@ -43,21 +73,28 @@ static size_t scalars_of(const shape *s) {
     return count;
 }
 
-static void compare_backward(hstep_precision precision) {
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const size_t bytes = scalars_of(&shapes[i]) * sizeof(double);
-        double loss = 0, other = 0;
-        double *expected = gradients_on(&shapes[i], precision, HSTEP_BACKEND_CPU_REFERENCE, 1, &loss);
-        for (size_t j = 0; j < bytes / sizeof *expected; j++)
-            cr_assert(isfinite(expected[j]), "only finite gradients have one right pattern of bits");
+static void compare_shape(hstep_precision precision, const shape *s) {
+    const size_t bytes = scalars_of(s) * sizeof(double);
+    const char *levers[HS_TEST_LEVERS];
+    double loss = 0, other = 0;
+    double *expected = gradients_on(s, precision, NULL, 1, &loss);
+    for (size_t j = 0; j < bytes / sizeof *expected; j++)
+        cr_assert(isfinite(expected[j]), "only finite gradients have one right pattern of bits");
+    for (size_t lever = available_levers(levers); lever-- > 0;)
         for (unsigned threads = 1; threads <= 3; threads++) {
-            double *actual = gradients_on(&shapes[i], precision, HSTEP_BACKEND_CPU, threads, &other);
-            cr_expect(memcmp(&loss, &other, sizeof loss) == 0, "loss of shape %zu, %u threads", i, threads);
-            cr_expect(memcmp(expected, actual, bytes) == 0, "gradients of shape %zu, %u threads", i, threads);
+            double *actual = gradients_on(s, precision, levers[lever], threads, &other);
+            cr_expect(memcmp(&loss, &other, sizeof loss) == 0, "loss of vocabulary %zu, %s, %u threads",
+                      s->setup.vocabulary, levers[lever], threads);
+            cr_expect(memcmp(expected, actual, bytes) == 0, "gradients of vocabulary %zu, %s, %u threads",
+                      s->setup.vocabulary, levers[lever], threads);
             free(actual);
         }
-        free(expected);
-    }
+    free(expected);
+}
+
+static void compare_backward(hstep_precision precision) {
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        compare_shape(precision, &shapes[i]);
 }
 
 Test(agreement, backward_f64) { compare_backward(HSTEP_PRECISION_F64); }
@@ -65,17 +102,15 @@ Test(agreement, backward_fp16) { compare_backward(HSTEP_PRECISION_FP16); }
 Test(agreement, backward_bf16) { compare_backward(HSTEP_PRECISION_BF16); }
 
 /* Weights after 12 attempts, skips under a large starting scale included. */
-static uint64_t train(hstep_precision precision, hstep_backend backend, unsigned threads, uint64_t *skips) {
-    const hs_test_setup setup = {.backend = backend,
-                                 .threads = threads,
-                                 .precision = precision,
+static uint64_t train(hstep_precision precision, const char *lever, unsigned threads, uint64_t *skips) {
+    const hs_test_setup setup = {.precision = precision,
                                  .vocabulary = 40,
                                  .width = 24,
                                  .heads = 4,
                                  .kv_heads = 2,
                                  .feed_forward = 33,
                                  .scaler = {.initial = 0x1p24, .minimum = 1, .maximum = 0x1p24, .growth_interval = 3}};
-    hs_test_run run = hs_test_run_create(&setup);
+    hs_test_run run = create_run(&setup, lever, threads);
     hstep_error error = {0};
     for (uint64_t i = 0; i < 12; i++) {
         hs_test_batch batch = hs_test_batch_create(3, 9, 40, true, i);
@@ -90,15 +125,19 @@ static uint64_t train(hstep_precision precision, hstep_backend backend, unsigned
     return checksum;
 }
 
-Test(agreement, whole_runs) {
+Test(agreement, whole_runs, .timeout = 60) {
+    const char *levers[HS_TEST_LEVERS];
+    const size_t lever_count = available_levers(levers);
     for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_BF16; precision++) {
         uint64_t skips = 0, other_skips = 0;
-        const uint64_t expected = train(precision, HSTEP_BACKEND_CPU_REFERENCE, 1, &skips);
+        const uint64_t expected = train(precision, NULL, 1, &skips);
         cr_expect_eq(precision == HSTEP_PRECISION_FP16, skips > 0);
-        for (unsigned threads = 1; threads <= 3; threads++) {
-            other_skips = 0;
-            cr_expect_eq(train(precision, HSTEP_BACKEND_CPU, threads, &other_skips), expected);
-            cr_expect_eq(other_skips, skips);
-        }
+        for (size_t lever = 0; lever < lever_count; lever++)
+            for (unsigned threads = 1; threads <= 3; threads++) {
+                other_skips = 0;
+                cr_expect_eq(train(precision, levers[lever], threads, &other_skips), expected, "%s, %u threads",
+                             levers[lever], threads);
+                cr_expect_eq(other_skips, skips);
+            }
     }
 }
