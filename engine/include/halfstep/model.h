@@ -49,7 +49,8 @@ typedef struct hstep_batch {
     const int32_t *targets;  /**< The input named "targets", alike; -1 is left out of the loss. */
     const hstep_feed *feeds; /**< All other inputs. */
     size_t feed_count;
-    /** What the loss is divided by. 0 stands for the number of targets of cross-entropy, and for 1 with other losses. */
+    /** What the loss is divided by. 0 stands for the number of targets of cross-entropy, and for 1 with other losses.
+     */
     double weight;
 } hstep_batch;
 

@@ -56,7 +56,8 @@ typedef struct hstep_update {
     double learning_rate;    /**< Of the scheduled step. */
     uint64_t optimizer_step; /**< Committed updates, this one included. */
     uint64_t tokens;         /**< Rows of the window. */
-    int nonfinite_weights;   /**< 1 when the commit itself left a weight or moment infinite or NaN: the run has diverged. */
+    int nonfinite_weights; /**< 1 when the commit itself left a weight or moment infinite or NaN: the run has diverged.
+                            */
     hstep_overflow overflow; /**< Filled when skipped. */
 } hstep_update;
 
