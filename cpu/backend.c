@@ -11,6 +11,8 @@
 #include "cpu/check_call.h"
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
+#include "cpu/team.h"
+#include "precision/environment.h"
 
 enum { ALIGNMENT = 64, MOST_THREADS = 1024 };
 
@@ -245,6 +247,8 @@ static hstep_status program_run(hs_backend *backend, hs_program *program, size_t
     const cpu_backend *cpu = as_cpu(backend);
     HS_RETURN_IF(first > program->count || count > program->count - first, error, HSTEP_ERROR_ARGUMENT,
                  "calls %zu to %zu + %zu lie outside a program of %zu", first, first, count, program->count);
+    const char *refusal = hs_environment_refusal();
+    HS_RETURN_IF(refusal, error, HSTEP_ERROR_BACKEND_UNAVAILABLE, "%s computing", refusal);
     for (size_t i = first; i < first + count; i++) {
         hs_fault *fault = cpu->tier->locates ? &program->faults[i] : NULL;
         hs_kernel_run run = {
@@ -308,6 +312,9 @@ static unsigned available_processors(void) {
 
 static hstep_status create(const hs_cpu_tier *tier, unsigned thread_count, const char *lever, hs_backend **backend,
                            hstep_error *error) {
+    HS_RETURN_IF(thread_count > MOST_THREADS, error, HSTEP_ERROR_ARGUMENT, "%u threads; give at most %d", thread_count,
+                 MOST_THREADS);
+    HS_FORWARD(hs_team_start(thread_count, error));
     cpu_backend *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
         return hs_fail_memory(error, "a backend");

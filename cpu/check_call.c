@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-
 /*
  * One pattern for each operand, inputs before outputs. A letter is a dimension: it takes its value where it occurs
  * first, or from the attributes, and must have it everywhere. "*" is any shape, one for all operands that say so, "#"

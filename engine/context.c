@@ -5,7 +5,6 @@
 
 #include "cpu/cpu.h"
 #include "engine/error.h"
-#include "precision/environment.h"
 
 hstep_context_options hstep_context_defaults(void) {
     return (hstep_context_options){.backend = HSTEP_BACKEND_AUTO, .threads = 0};
@@ -39,8 +38,6 @@ static hstep_status create_backend(const hstep_context_options *options, hs_back
 hstep_status hstep_context_create(const hstep_context_options *options, hstep_context **context, hstep_error *error) {
     HS_RETURN_IF(context == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_context_create: no place for the context");
     const hstep_context_options defaults = hstep_context_defaults();
-    const char *refusal = hs_environment_refusal();
-    HS_RETURN_IF(refusal != NULL, error, HSTEP_ERROR_BACKEND_UNAVAILABLE, "%s hstep_context_create", refusal);
     hs_backend *backend = NULL;
     HS_FORWARD(create_backend(options != NULL ? options : &defaults, &backend, error));
     const hstep_status status = hs_context_adopt(backend, NULL, context, error);
