@@ -21,6 +21,7 @@ hstep_status hs_dataset_adopt(unsigned char *bytes, size_t size, hstep_dataset *
 }
 
 hstep_status hstep_dataset_from_bytes(const void *bytes, size_t size, hstep_dataset **dataset, hstep_error *error) {
+    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: the place for the result is NULL");
     HS_RETURN_IF(bytes == NULL || size == 0, error, HSTEP_ERROR_ARGUMENT, "the text is empty: give at least one byte");
     unsigned char *copy = malloc(size);
     if (copy == NULL)
@@ -37,6 +38,7 @@ void hstep_dataset_destroy(hstep_dataset *dataset) {
 }
 
 hstep_status hstep_dataset_hold_out(hstep_dataset *dataset, double share, hstep_error *error) {
+    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
     HS_RETURN_IF(!(share >= 0 && share < 1), error, HSTEP_ERROR_ARGUMENT,
                  "the held-out share is %g: give one from 0 up to, but not including, 1", share);
     const size_t held = (size_t)((double)dataset->size * share);
@@ -44,6 +46,7 @@ hstep_status hstep_dataset_hold_out(hstep_dataset *dataset, double share, hstep_
 }
 
 hstep_status hstep_dataset_split_at(hstep_dataset *dataset, size_t training_tokens, hstep_error *error) {
+    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
     HS_RETURN_IF(training_tokens == 0 || training_tokens > dataset->size, error, HSTEP_ERROR_ARGUMENT,
                  "%zu training tokens of a text of %zu: give from 1 to all of them", training_tokens, dataset->size);
     dataset->training = training_tokens;
@@ -57,6 +60,7 @@ size_t hstep_dataset_training_tokens(const hstep_dataset *dataset) { return data
 uint64_t hstep_dataset_checksum(const hstep_dataset *dataset) { return dataset->checksum; }
 
 hstep_status hstep_dataset_check(const hstep_dataset *dataset, size_t length, hstep_error *error) {
+    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
     HS_RETURN_IF(length == 0, error, HSTEP_ERROR_ARGUMENT, "a context of 0 tokens holds nothing: give at least 1");
     HS_RETURN_IF(dataset->training <= length, error, HSTEP_ERROR_INPUT_FILE,
                  "the text has %zu tokens, of which %zu are for training; a context of %zu needs at least %zu: give "

@@ -69,6 +69,10 @@ static hstep_status read_file(const char *path, text_buffer *text, hstep_error *
 
 hstep_status hstep_dataset_load(const char *const *paths, size_t count, hstep_dataset **dataset, hstep_error *error) {
     HS_RETURN_IF(paths == NULL || count == 0, error, HSTEP_ERROR_ARGUMENT, "no data file: name at least one");
+    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: the place for the result is NULL");
+    for (size_t i = 0; i < count; ++i)
+        HS_RETURN_IF(paths[i] == NULL, error, HSTEP_ERROR_ARGUMENT, "data file %zu of %zu: its path is NULL", i + 1,
+                     count);
     text_buffer text = {0};
     for (size_t i = 0; i < count; ++i) {
         const hstep_status status = read_file(paths[i], &text, error);

@@ -16,9 +16,16 @@ static int32_t token_at(const hstep_dataset *dataset, size_t position) {
     return dataset->bytes[position] + HSTEP_TOKEN_FIRST_BYTE;
 }
 
+static hstep_status check_places(const int32_t *tokens, const int32_t *targets, size_t sequences, hstep_error *error) {
+    HS_RETURN_IF((tokens == NULL || targets == NULL) && sequences > 0, error, HSTEP_ERROR_ARGUMENT,
+                 "dataset: the place for tokens or targets is NULL");
+    return HSTEP_OK;
+}
+
 hstep_status hstep_dataset_batch(const hstep_dataset *dataset, uint64_t seed, uint64_t step, uint64_t micro_batch,
                                  size_t sequences, size_t length, int32_t *tokens, int32_t *targets,
                                  hstep_error *error) {
+    HS_FORWARD(check_places(tokens, targets, sequences, error));
     HS_FORWARD(hstep_dataset_check(dataset, length, error));
     const uint64_t starts = dataset->training - length;
     for (size_t i = 0; i < sequences; ++i) {
@@ -45,6 +52,8 @@ size_t hstep_dataset_evaluation_windows(const hstep_dataset *dataset, size_t len
 
 hstep_status hstep_dataset_evaluation_batch(const hstep_dataset *dataset, size_t length, size_t limit, size_t first,
                                             size_t sequences, int32_t *tokens, int32_t *targets, hstep_error *error) {
+    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
+    HS_FORWARD(check_places(tokens, targets, sequences, error));
     const size_t all = all_windows(dataset, length);
     const size_t count = hstep_dataset_evaluation_windows(dataset, length, limit);
     HS_RETURN_IF(first > count || sequences > count - first, error, HSTEP_ERROR_ARGUMENT,

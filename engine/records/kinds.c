@@ -9,6 +9,11 @@
 #define CHECK_POINTERS(records, content, error)                                                                        \
     HS_RETURN_IF((records) == NULL || (content) == NULL, error, HSTEP_ERROR_ARGUMENT, "records: an argument is NULL")
 
+/* A list that a record points to. */
+#define CHECK_LIST(list, count, error)                                                                                 \
+    HS_RETURN_IF((list) == NULL && (count) > 0, error, HSTEP_ERROR_ARGUMENT,                                           \
+                 "records: " #list " is NULL and has a length")
+
 static void put_setting(hs_record *record, json_t *object, const hstep_setting *setting) {
     switch (setting->kind) {
     case HSTEP_SETTING_TEXT:
@@ -78,10 +83,23 @@ static void put_data(hs_record *record, const hstep_data_source *sources, size_t
     }
 }
 
+static hstep_status check_settings(const hstep_setting *settings, size_t count, hstep_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        HS_RETURN_IF(settings[i].name == NULL, error, HSTEP_ERROR_ARGUMENT, "run record: setting %zu has no name", i);
+        HS_RETURN_IF((unsigned)settings[i].kind > HSTEP_SETTING_BOOLEAN, error, HSTEP_ERROR_ARGUMENT,
+                     "run record: setting '%.100s' is of unknown kind %d", settings[i].name, (int)settings[i].kind);
+    }
+    return HSTEP_OK;
+}
+
 hstep_status hstep_records_write_run(hstep_records *records, const hstep_run_record *run, hstep_error *error) {
     CHECK_POINTERS(records, run, error);
     HS_RETURN_IF((unsigned)run->precision > HSTEP_PRECISION_BF16, error, HSTEP_ERROR_ARGUMENT,
                  "run record: unknown precision %d", (int)run->precision);
+    CHECK_LIST(run->settings, run->setting_count, error);
+    CHECK_LIST(run->levers, run->lever_count, error);
+    CHECK_LIST(run->data, run->data_count, error);
+    HS_FORWARD(check_settings(run->settings, run->setting_count, error));
     hs_record record = hs_record_begin("run");
     json_t *root = record.root;
     hs_put_text(&record, root, "version", hstep_version());
@@ -170,6 +188,7 @@ hstep_status hstep_records_write_sample(hstep_records *records, const hstep_samp
 hstep_status hstep_records_write_warning(hstep_records *records, const hstep_warning_record *warning,
                                          hstep_error *error) {
     CHECK_POINTERS(records, warning, error);
+    CHECK_LIST(warning->overflows, warning->overflow_count, error);
     hs_record record = hs_record_begin("warning");
     hs_put_integer(&record, record.root, "step", warning->step);
     hs_put_text(&record, record.root, "kind", warning->kind);

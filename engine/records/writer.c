@@ -19,6 +19,22 @@ struct hstep_records {
     char path[256]; /* for messages */
 };
 
+/*
+ * Opens the file at a descriptor that is not one of the three standard ones, even where those are closed: what a
+ * program writes to its standard error must not land between records. Returns -1 with errno. An interrupted call is not
+ * repeated: who waits for the reader of a named pipe may want to be interrupted.
+ */
+static int open_file(const char *path) {
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor < 0 || descriptor > STDERR_FILENO)
+        return descriptor;
+    const int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    const int reason = errno;
+    close(descriptor);
+    errno = reason;
+    return moved;
+}
+
 hstep_status hstep_records_open(const char *path, hstep_records **records, hstep_error *error) {
     HS_RETURN_IF(path == NULL || records == NULL, error, HSTEP_ERROR_ARGUMENT, "records: path or result is NULL");
     hstep_records *made = calloc(1, sizeof *made);
@@ -29,9 +45,7 @@ hstep_status hstep_records_open(const char *path, hstep_records **records, hstep
     made->descriptor = STDOUT_FILENO;
     made->owned = !standard;
     if (made->owned) {
-        do
-            made->descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        while (made->descriptor < 0 && errno == EINTR);
+        made->descriptor = open_file(path);
         if (made->descriptor < 0) {
             const int reason = errno;
             free(made);

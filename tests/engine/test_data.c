@@ -256,3 +256,34 @@ Test(data, random_numbers_depend_on_all_three) {
     for (int i = 0; i < 16; ++i)
         cr_assert(bins[i] > 180 && bins[i] < 332, "bin %d has %d", i, bins[i]);
 }
+
+/* Where a status is returned, NULL is an argument like any other that is wrong. */
+Test(data, null_is_refused) {
+    static const char text[] = "some text";
+    hstep_dataset *dataset = from_bytes(text, 9), *made = NULL;
+    const char *const paths[] = {"/dev/zero", NULL};
+    int32_t room[4] = {0};
+    const hstep_status statuses[] = {
+        hstep_dataset_load(NULL, 1, &made, &error),
+        hstep_dataset_load(paths + 1, 1, &made, &error),
+        hstep_dataset_load(paths, 2, &made, &error), /* before anything is read: the first one has no end */
+        hstep_dataset_load(paths, 1, NULL, &error),
+        hstep_dataset_from_bytes(NULL, 9, &made, &error),
+        hstep_dataset_from_bytes(text, 9, NULL, &error),
+        hstep_dataset_hold_out(NULL, 0.5, &error),
+        hstep_dataset_split_at(NULL, 1, &error),
+        hstep_dataset_check(NULL, 2, &error),
+        hstep_dataset_batch(NULL, 1, 1, 0, 1, 4, room, room, &error),
+        hstep_dataset_batch(dataset, 1, 1, 0, 1, 4, NULL, room, &error),
+        hstep_dataset_batch(dataset, 1, 1, 0, 1, 4, room, NULL, &error),
+        hstep_dataset_batch(dataset, 1, 1, 0, 1, 4, room, NULL, NULL),
+        hstep_dataset_evaluation_batch(NULL, 4, 0, 0, 0, room, room, &error),
+        hstep_dataset_evaluation_batch(dataset, 4, 0, 0, 1, NULL, room, &error),
+        hstep_dataset_evaluation_batch(dataset, 4, 0, 0, 1, room, NULL, &error),
+    };
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; ++i)
+        cr_expect_eq(statuses[i], HSTEP_ERROR_ARGUMENT, "call %zu: %s", i, hstep_status_name(statuses[i]));
+    cr_expect_null(made);
+    hstep_dataset_destroy(NULL);
+    hstep_dataset_destroy(dataset);
+}

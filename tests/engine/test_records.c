@@ -425,3 +425,78 @@ Test(records, standard_output) {
     cr_assert_eq(integer_of(line, "step"), 4);
     json_decref(line);
 }
+
+/* Where a status is returned, NULL is an argument like any other that is wrong; the file stays as it is. */
+Test(records, null_is_refused) {
+    hstep_error error;
+    hstep_records *other = NULL;
+    const hstep_setting nameless = {.kind = HSTEP_SETTING_TEXT, .text = "x"};
+    const hstep_setting strange = {.name = "x", .kind = (hstep_setting_kind)4};
+    const hstep_run_record run = {.precision = HSTEP_PRECISION_F64, .backend = "cpu", .device = "x"};
+    hstep_run_record settings = run, nothing = run, kinds = run, levers = run, data = run;
+    settings.setting_count = levers.lever_count = data.data_count = 1;
+    nothing.settings = &nameless;
+    kinds.settings = &strange;
+    nothing.setting_count = kinds.setting_count = 1;
+    const hstep_update update = applied_update();
+    const hstep_evaluation_record evaluation = {.step = 1};
+    const hstep_sample_record sample = {.step = 1}, prompt = {.prompt_size = 1}, text = {.text_size = 1};
+    const hstep_warning_record warning = {.kind = "skips"}, overflows = {.kind = "skips", .overflow_count = 1};
+    const hstep_end_record end = {.steps = 1};
+    const hstep_status statuses[] = {
+        hstep_records_open(NULL, &other, &error),
+        hstep_records_open("no-such-folder/file", NULL, &error),
+        hstep_records_write_run(NULL, &run, &error),
+        hstep_records_write_run(records, NULL, &error),
+        hstep_records_write_run(records, &settings, &error),
+        hstep_records_write_run(records, &nothing, &error),
+        hstep_records_write_run(records, &kinds, &error),
+        hstep_records_write_run(records, &levers, &error),
+        hstep_records_write_run(records, &data, &error),
+        hstep_records_write_update(NULL, &update, 1, &error),
+        hstep_records_write_update(records, NULL, 1, &error),
+        hstep_records_write_evaluation(NULL, &evaluation, &error),
+        hstep_records_write_evaluation(records, NULL, &error),
+        hstep_records_write_sample(NULL, &sample, &error),
+        hstep_records_write_sample(records, NULL, &error),
+        hstep_records_write_sample(records, &prompt, &error),
+        hstep_records_write_sample(records, &text, &error),
+        hstep_records_write_warning(NULL, &warning, &error),
+        hstep_records_write_warning(records, NULL, &error),
+        hstep_records_write_warning(records, &overflows, &error),
+        hstep_records_write_end(NULL, &end, &error),
+        hstep_records_write_end(records, NULL, NULL),
+    };
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        cr_expect_eq(statuses[i], HSTEP_ERROR_ARGUMENT, "call %zu: %s", i, hstep_status_name(statuses[i]));
+    cr_expect_eq(hstep_records_close(NULL, &error), HSTEP_OK);
+    cr_expect_eq(hstep_records_close(records, &error), HSTEP_OK);
+    FILE *file = fopen(path, "r");
+    cr_expect_eq(fgetc(file), EOF);
+    fclose(file);
+}
+
+/* What a program prints when its standard descriptors are closed must not come between records. */
+Test(records, standard_descriptors_stay_free) {
+    hstep_records_close(records, NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        for (int descriptor = 0; descriptor < 3; descriptor++)
+            close(descriptor);
+        const hstep_evaluation_record evaluation = {.step = 4};
+        hstep_records *own;
+        int ok = hstep_records_open(path, &own, NULL) == HSTEP_OK;
+        for (int descriptor = 0; descriptor < 3; descriptor++)
+            ok = ok && write(descriptor, "stray", 5) < 0 && fcntl(descriptor, F_GETFD) < 0;
+        ok = ok && hstep_records_write_evaluation(own, &evaluation, NULL) == HSTEP_OK &&
+             hstep_records_close(own, NULL) == HSTEP_OK;
+        _exit(ok ? 0 : 1);
+    }
+    int status = 1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
+    records = NULL;
+    json_t *line = parse_line(0);
+    cr_assert_eq(integer_of(line, "step"), 4);
+    json_decref(line);
+}

@@ -27,7 +27,8 @@ typedef struct hstep_dataset hstep_dataset;
 
 /**
  * Reads files of any bytes and joins them in order.
- * @return HSTEP_ERROR_INPUT_FILE naming the file and the reason: missing, unreadable, a directory, or empty.
+ * @return HSTEP_ERROR_INPUT_FILE naming the file and the reason: missing, unreadable, a directory, or empty; also when
+ * a signal whose handler does not restart calls comes while a pipe is waited for.
  */
 HSTEP_API hstep_status hstep_dataset_load(const char *const *paths, size_t count, hstep_dataset **dataset,
                                           hstep_error *error);

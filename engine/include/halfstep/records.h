@@ -137,7 +137,7 @@ typedef struct hstep_end_record {
 
 /**
  * Makes the file, or empties it. "-" is standard output, which hstep_records_close leaves open; what stdio holds back
- * for it should be flushed before.
+ * for it should be flushed before. Like the loading of data, opening a named pipe can be interrupted by a signal.
  */
 HSTEP_API hstep_status hstep_records_open(const char *path, hstep_records **records, hstep_error *error);
 
