@@ -87,3 +87,12 @@ Test(fixture, fp16_on_reference) {
 Test(fixture, fp16_on_cpu) {
     check_fixture(HSTEP_PRECISION_FP16, HSTEP_BACKEND_CPU, "fixture-fp16-fp32.json", 1e-12, 0x1p-11);
 }
+
+/* The same in bf16, whose half ulp is 2^-8 of a value. */
+Test(fixture, bf16_on_reference) {
+    check_fixture(HSTEP_PRECISION_BF16, HSTEP_BACKEND_CPU_REFERENCE, "fixture-bf16-fp32.json", 1e-12, 0x1p-8);
+}
+
+Test(fixture, bf16_on_cpu) {
+    check_fixture(HSTEP_PRECISION_BF16, HSTEP_BACKEND_CPU, "fixture-bf16-fp32.json", 1e-12, 0x1p-8);
+}
