@@ -53,7 +53,7 @@ Test(matmul, task_edges, .timeout = 60) {
     check_all(shapes, sizeof shapes / sizeof *shapes, HS_PARITY_BRIEF);
 }
 
-/* Chains of several blocks, which have 192 steps in f64 and 384 in f32 at most: full, short, and of one step. */
+/* Chains of several blocks, which have 128 to 512 steps at most: full, short, and of few steps. */
 Test(matmul, blocks_of_k, .timeout = 60) {
     static const shape shapes[] = {{5, 9, 384, 0}, {5, 9, 385, 1}, {15, 70, 400, 0}, {3, 17, 1153, 2}};
     check_all(shapes, sizeof shapes / sizeof *shapes, HS_PARITY_BRIEF);

@@ -76,6 +76,7 @@ typedef struct hs_ahead {
 
 struct hs_kit {
     size_t element;      /* bytes of an operand and of a sum */
+    size_t depth;        /* steps of a chain that are best packed at a time: panels stay near the processor */
     hs_side left, right; /* their widths are the tile */
 
     /*

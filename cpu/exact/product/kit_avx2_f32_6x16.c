@@ -218,7 +218,7 @@ static bool store_bf16(size_t rows, size_t columns, const void *sums, double *y,
     return store(false, rows, columns, sums, y, pitch);
 }
 
-const hs_kit hs_kit_avx2_fp16 = {sizeof(float), {6, 8, pack_left_fp16}, {16, 16, pack_right_fp16}, tile, step,
-                                 store_fp16};
-const hs_kit hs_kit_avx2_bf16 = {sizeof(float), {6, 8, pack_left_bf16}, {16, 16, pack_right_bf16}, tile, step,
-                                 store_bf16};
+const hs_kit hs_kit_avx2_fp16 = {sizeof(float), 256,       {6, 8, pack_left_fp16}, {16, 16, pack_right_fp16}, tile,
+                                 step,          store_fp16};
+const hs_kit hs_kit_avx2_bf16 = {sizeof(float), 256,       {6, 8, pack_left_bf16}, {16, 16, pack_right_bf16}, tile,
+                                 step,          store_bf16};

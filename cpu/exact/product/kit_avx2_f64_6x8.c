@@ -83,4 +83,4 @@ static bool store(size_t rows, size_t columns, const void *sums, double *y, size
     return _mm256_movemask_pd(_mm256_castsi256_pd(nonfinite)) != 0;
 }
 
-const hs_kit hs_kit_avx2_f64 = {sizeof(double), {6, 8, pack}, {8, 8, pack}, tile, step, store};
+const hs_kit hs_kit_avx2_f64 = {sizeof(double), 128, {6, 8, pack}, {8, 8, pack}, tile, step, store};

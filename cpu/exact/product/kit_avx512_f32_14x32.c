@@ -217,7 +217,7 @@ static bool store_bf16(size_t rows, size_t columns, const void *sums, double *y,
     return store(false, rows, columns, sums, y, pitch);
 }
 
-const hs_kit hs_kit_avx512_fp16 = {sizeof(float), {14, 16, pack_left_fp16}, {32, 32, pack_right_fp16}, tile, step,
-                                   store_fp16};
-const hs_kit hs_kit_avx512_bf16 = {sizeof(float), {14, 16, pack_left_bf16}, {32, 32, pack_right_bf16}, tile, step,
-                                   store_bf16};
+const hs_kit hs_kit_avx512_fp16 = {sizeof(float), 384,       {14, 16, pack_left_fp16}, {32, 32, pack_right_fp16}, tile,
+                                   step,          store_fp16};
+const hs_kit hs_kit_avx512_bf16 = {sizeof(float), 384,       {14, 16, pack_left_bf16}, {32, 32, pack_right_bf16}, tile,
+                                   step,          store_bf16};

@@ -94,4 +94,4 @@ static bool store(size_t rows, size_t columns, const void *sums, double *y, size
     return nonfinite != 0;
 }
 
-const hs_kit hs_kit_avx512_f64 = {sizeof(double), {14, 16, pack}, {16, 16, pack}, tile, step, store};
+const hs_kit hs_kit_avx512_f64 = {sizeof(double), 256, {14, 16, pack}, {16, 16, pack}, tile, step, store};

@@ -88,6 +88,7 @@ static bool HS_KIT(store)(size_t rows, size_t columns, const void *sums, double 
 }
 
 const hs_kit HS_KIT(hs_kit_portable) = {sizeof(HS_REAL),
+                                        2048 / sizeof(HS_REAL),
                                         {HS_ROWS, HS_ROWS, HS_KIT(pack_left)},
                                         {HS_COLUMNS, HS_COLUMNS, HS_KIT(pack_right)},
                                         HS_KIT(tile),

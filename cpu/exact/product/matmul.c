@@ -10,10 +10,6 @@
 #include "cpu/exact/scratch.h"
 #include "cpu/exact/view.h"
 
-/* The part of a chain that is packed at a time, in bytes: so that panels of both operands stay close to the processor.
- */
-enum { DEPTH_BYTES = 1536 };
-
 /* Columns that a task packs and walks past the rows. */
 enum { TASK_COLUMNS = 64 };
 
@@ -88,7 +84,7 @@ static product product_of(const hs_call *call, const hs_kernel_run *run) {
     p.a = a_turned ? (hs_lines){NULL, 1, a_pitch} : (hs_lines){NULL, a_pitch, 1};
     p.b = b_turned ? (hs_lines){NULL, b_pitch, 1} : (hs_lines){NULL, 1, b_pitch};
     p.rows = rows_of_block(kit, p.m, p.k);
-    p.depth = smaller(p.k, balanced(p.k, DEPTH_BYTES / kit->element, 16));
+    p.depth = smaller(p.k, balanced(p.k, kit->depth, 16));
     if (p.m * p.n * (p.k + 1) <= PARALLEL_WORK)
         p.threads = 1;
     if (p.threads > 1)
@@ -170,6 +166,13 @@ static hs_ahead ahead_of(const product *p, size_t column, size_t columns, size_t
     return (hs_ahead){(uintptr_t)nothing, 0};
 }
 
+/* Results are written all at once when a tile is done: it is better to have their lines by then. */
+static void prefetch_results(const double *y, size_t rows, size_t columns, size_t pitch) {
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j += 8)
+            __builtin_prefetch(y + i * pitch + j, 1);
+}
+
 /* One block of k for a task. Returns whether a result is nonfinite. */
 static bool compute_block(const product *p, const task *t, const work *w, size_t k) {
     const hs_kit *kit = p->kit;
@@ -185,17 +188,21 @@ static bool compute_block(const product *p, const task *t, const work *w, size_t
     /* After the last block the thread probably goes on with the task that stands as far ahead as there are threads. */
     const size_t next_k = last ? 0 : k + depth, next = last ? t->column + p->threads * TASK_COLUMNS : t->column;
     const size_t next_columns = next < p->n ? smaller(TASK_COLUMNS, p->n - next) : 0;
-    for (size_t i = t->first; i < t->last; i++)
-        for (size_t j = 0; j < right; j++) {
-            const size_t tile = (i - t->first) * right + j, row = i * kit->left.width, column = j * kit->right.width;
-            const size_t rows = smaller(kit->left.width, t->rows - row);
+    for (size_t j = 0; j < right; j++)
+        for (size_t i = t->first; i < t->last; i++) {
+            const size_t tile = j * (t->last - t->first) + i - t->first;
+            const size_t row = i * kit->left.width, column = j * kit->right.width;
+            const size_t rows = smaller(kit->left.width, t->rows - row),
+                         columns = smaller(kit->right.width, t->columns - column);
             void *sums = w->sums ? w->sums + tile * tile_bytes(kit) : local.bytes;
+            double *y = p->y + (t->row + row) * p->pitch + t->column + column;
+            if (last)
+                prefetch_results(y, rows, columns, p->pitch);
             kit->tile(rows, depth, packed_left(p, t->rows, i, k, depth), w->packed_b + j * b_bytes,
                       hs_fusible(ranges_a[i], w->ranges_b[j]), k == 0, sums,
                       ahead_of(p, next, next_columns, next_k, tile, sums));
             if (last)
-                nonfinite |= kit->store(rows, smaller(kit->right.width, t->columns - column), sums,
-                                        p->y + (t->row + row) * p->pitch + t->column + column, p->pitch);
+                nonfinite |= kit->store(rows, columns, sums, y, p->pitch);
         }
     return nonfinite;
 }
@@ -239,7 +246,11 @@ void hs_exact_matmul(const hs_call *call, hs_kernel_run *run) {
     p.b.data = hs_in(call, 1);
     p.y = hs_out(call, 0);
     bool nonfinite = false;
-#pragma omp parallel num_threads(p.threads) if (p.threads > 1) reduction(|| : nonfinite)
-    nonfinite = multiply(&p);
+    if (p.threads == 1) {
+        nonfinite = multiply(&p);
+    } else {
+#pragma omp parallel num_threads(p.threads) reduction(|| : nonfinite)
+        nonfinite = multiply(&p);
+    }
     run->nonfinite = run->nonfinite || nonfinite;
 }
