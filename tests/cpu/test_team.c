@@ -30,19 +30,28 @@ Test(team, threads_that_cannot_start_are_an_error_and_not_the_end) {
 #endif
 
 #if defined(__x86_64__)
-/* FTZ in the caller, and FTZ that stayed behind in workers of an earlier parallel region. */
+/*
+ * FTZ in the caller, then FTZ that stayed behind in the worker, which began with the caller's mode. GNU's OpenMP leaves
+ * a worker's mode alone. LLVM's hands the caller's on at every region: there nothing stays behind, and the backend is
+ * had.
+ */
 Test(team, threads_that_flush_are_refused) {
     const unsigned usual = _mm_getcsr();
     hs_backend *backend = NULL;
     hstep_error error = {0};
     _mm_setcsr(usual | 0x8040);
     cr_expect_eq(hs_cpu_create(2, &backend, &error), HSTEP_ERROR_BACKEND_UNAVAILABLE);
-#pragma omp parallel num_threads(2)
-    _mm_setcsr(usual | 0x8040);
+    cr_expect_null(backend);
     _mm_setcsr(usual);
-    cr_expect_eq(hs_cpu_create(2, &backend, &error), HSTEP_ERROR_BACKEND_UNAVAILABLE);
+    const hstep_status status = hs_cpu_create(2, &backend, &error);
+#if defined(__clang__)
+    cr_assert_eq(status, HSTEP_OK);
+    backend->api->destroy(backend);
+#else
+    cr_expect_eq(status, HSTEP_ERROR_BACKEND_UNAVAILABLE);
     cr_expect(strstr(error.message, "1 of 2") != NULL, "%s", error.message);
     cr_expect_null(backend);
+#endif
 }
 
 Test(team, a_caller_that_flushes_later_is_refused) {
