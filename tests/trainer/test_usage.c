@@ -1,9 +1,11 @@
 /* Usage errors of the trainer: exit status, and words that say what and where. */
+#include <stdio.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
 
 #include "support/program.h"
+#include "trainer/options/table.c"
 
 typedef struct mistake {
     const char *arguments[8];
@@ -45,13 +47,58 @@ Test(usage, unknown_words) {
         {{"--precision"}, 2, {"'--precision' needs a value"}},
         {{"--precision", "fp8"}, 2, {"fp8", "fp16, bf16, f64"}},
         {{"--precisions=fp16"}, 2, {"unknown option"}},
+        {{"-p", "fp16"}, 2, {"unknown option '-p'"}},
+        {{"--help=all"}, 2, {"--help=all", "takes no value"}},
+        {{"--version=2"}, 2, {"--version=2", "takes no value"}},
         {{"train", "--stepz", "3"}, 2, {"unknown option '--stepz'", "trainer train --help"}},
         {{"train", "-x"}, 2, {"unknown option '-x'"}},
+        {{"train", "-xy"}, 2, {"unknown option '-xy'"}},
+        {{"train", "---steps", "3"}, 2, {"unknown option '---steps'"}},
+        {{"train", "--=3"}, 2, {"unknown option '--'"}},
+        {{"train", "--", "--steps"}, 2, {"unexpected word '--steps'"}},
+        {{"train", "-"}, 2, {"unexpected word '-'"}},
         {{"train", "--steps"}, 2, {"'--steps' needs a value"}},
         {{"train", "--quiet=yes"}, 2, {"--quiet takes no value"}},
         {{"train", "novel.txt"}, 2, {"unexpected word 'novel.txt'", "--data"}},
     };
     EXPECT_ALL(list);
+}
+
+/* An abbreviation that one version takes could mean another option in the next. */
+Test(usage, abbreviated_options_are_refused_and_say_what_was_meant) {
+    static const mistake list[] = {
+        {{"train", "--s", "3"}, 2, {"'--s'", "did you mean --steps or ", " or --seed? "}},
+        {{"train", "--step", "3"}, 2, {"unknown option '--step'", "did you mean --steps?"}},
+        {{"train", "--step=3"}, 2, {"unknown option '--step'", "did you mean --steps?"}},
+        {{"train", "--eval", "3"}, 2, {"'--eval'", "--eval-every or --eval-batches?"}},
+        {{"train", "--quie"}, 2, {"'--quie'", "--quiet?"}},
+        {{"train", "--hel"}, 2, {"'--hel'", "--help?"}},
+        {{"train", "--h"}, 2, {"'--h'", "--held-out", "--help?"}},
+        {{"train", "--min", "1"}, 2, {"'--min'", "--min-learning-rate or --min-loss-scale?"}},
+        {{"train", "-steps", "3"}, 2, {"'-steps'", "did you mean --steps?"}},
+        {{"--prec", "f64"}, 2, {"'--prec'", "did you mean --precision?"}},
+        {{"--prec=f64"}, 2, {"'--prec'", "did you mean --precision?"}},
+        {{"--hel"}, 2, {"'--hel'", "did you mean --help?"}},
+        {{"--v"}, 2, {"'--v'", "did you mean --version?"}},
+    };
+    EXPECT_ALL(list);
+}
+
+/* Whatever options there will be: no beginning of a name is taken for it. */
+Test(usage, no_beginning_of_any_option_is_an_option) {
+    size_t rows;
+    const hs_option *table = hs_option_table(&rows);
+    for (size_t i = 0; i < rows; ++i) {
+        for (size_t length = 1; length < strlen(table[i].name); ++length) {
+            char name[64], word[80];
+            snprintf(name, sizeof name, "%.*s", (int)length, table[i].name);
+            if (hs_option_find(name) != NULL)
+                continue;
+            snprintf(word, sizeof word, "--%s", name);
+            const mistake m = {{"train", word, "1"}, 2, {"unknown option", table[i].name}};
+            expect(&m);
+        }
+    }
 }
 
 Test(usage, values_that_are_no_numbers_or_out_of_range) {

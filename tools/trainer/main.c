@@ -1,4 +1,7 @@
 /* The program: which command was asked for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +10,7 @@
 
 #include "trainer/demonstration.h"
 #include "trainer/exit.h"
+#include "trainer/options/words.h"
 #include "trainer/report.h"
 #include "trainer/threads.h"
 #include "trainer/train/train.h"
@@ -34,33 +38,32 @@ static int finish(int result) {
     return HS_EXIT_OUTPUT;
 }
 
-/* The value of an option that is "NAME VALUE" or "NAME=VALUE" at argv[*i], which moves on; NULL when it is neither. */
-static const char *value_of(const char *name, int argc, char **argv, int *i) {
-    const size_t length = strlen(name);
-    if (strncmp(argv[*i], name, length) != 0)
-        return NULL;
-    if (argv[*i][length] == '=')
-        return argv[*i] + length + 1;
-    return argv[*i][length] == '\0' && *i + 1 < argc ? argv[++*i] : NULL;
+static int report_unknown(const char *word) {
+    static const char *const names[] = {"precision", "help", "version"};
+    return hs_report_unknown_option(NULL, word, names, sizeof names / sizeof names[0],
+                                    "training options come after 'train'");
 }
 
 static int demonstrate(int argc, char **argv) {
     hstep_precision precision = HSTEP_PRECISION_FP16;
     for (int i = 1; i < argc; ++i) {
-        if (strcmp(argv[i], "--help") == 0) {
+        const char *value = NULL;
+        if (hs_word_names(argv[i], "help", &value) && value == NULL) {
             help(stdout);
             return HS_EXIT_DONE;
         }
-        if (strcmp(argv[i], "--version") == 0) {
+        if (hs_word_names(argv[i], "version", &value) && value == NULL) {
             printf("halfstep %s\n", hstep_version());
             return HS_EXIT_DONE;
         }
-        const char *option = argv[i];
-        const char *value = value_of("--precision", argc, argv, &i);
+        if (value != NULL)
+            return hs_report_usage(NULL, "option '%s': it takes no value", argv[i]);
+        if (!hs_word_names(argv[i], "precision", &value))
+            return report_unknown(argv[i]);
+        if (value == NULL && i + 1 < argc)
+            value = argv[++i];
         if (value == NULL)
-            return strcmp(option, "--precision") == 0
-                       ? hs_report_usage(NULL, "option '--precision' needs a value: fp16, bf16 or f64")
-                       : hs_report_usage(NULL, "unknown option '%s': training options come after 'train'", option);
+            return hs_report_usage(NULL, "option '--precision' needs a value: fp16, bf16 or f64");
         if (hstep_precision_parse(value, &precision) != HSTEP_OK)
             return hs_report_usage(NULL, "--precision %s: give one of fp16, bf16, f64", value);
     }
@@ -69,7 +72,21 @@ static int demonstrate(int argc, char **argv) {
     return demonstration_run(precision, stdout);
 }
 
+/*
+ * A file that is opened while a standard descriptor is closed would take its number, and messages would be written into
+ * it. The null device takes the place, opened the wrong way round: what is read or written there fails, as it does on a
+ * closed descriptor.
+ */
+static void fill_standard_descriptors(void) {
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+        if (fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv) {
+    fill_standard_descriptors();
+    /* A limit on the size of files is then a write error with a message. */
+    signal(SIGXFSZ, SIG_IGN);
     if (argc < 2 || argv[1][0] == '-')
         return finish(demonstrate(argc, argv));
     if (strcmp(argv[1], "train") == 0) {

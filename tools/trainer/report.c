@@ -27,6 +27,11 @@ int hs_report_usage(const char *command, const char *format, ...) {
     return HS_EXIT_USAGE;
 }
 
+int hs_report_no_memory(void) {
+    hs_report("there is not enough memory: close other programs");
+    return HS_EXIT_UNAVAILABLE;
+}
+
 static int exit_status(hstep_status status) {
     switch (status) {
     case HSTEP_OK:

@@ -11,6 +11,9 @@ void hs_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
    Returns HS_EXIT_USAGE. */
 int hs_report_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Memory that ran out before there was anything to be freed. Returns HS_EXIT_UNAVAILABLE. */
+int hs_report_no_memory(void);
+
 /* What the library says. Returns the exit status that belongs to it. */
 int hs_report_error(const hstep_error *error);
 

@@ -1,6 +1,8 @@
 #include "trainer/demonstration.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "trainer/demonstration/parts.h"
@@ -12,6 +14,13 @@ int hs_put_part(json_t *record, const char *name, json_t *value) {
         return HS_EXIT_DONE;
     hs_report("no memory for %s of the demonstration record", name);
     return HS_EXIT_UNAVAILABLE;
+}
+
+void hs_append(json_t **list, json_t *value) {
+    if (json_array_append_new(*list, value) == 0)
+        return;
+    json_decref(*list);
+    *list = NULL;
 }
 
 int hs_demonstrate_dtypes(hstep_precision precision, json_t *record) {
@@ -43,11 +52,34 @@ static int fill(hstep_precision precision, json_t *record) {
     return status;
 }
 
-static int print(const json_t *record, FILE *out) {
+/*
+ * The record as text, to be freed; NULL where memory ran out. Into a buffer of the right size, since json_dumps can
+ * lose a character of a key when its own buffer cannot grow, and says nothing.
+ */
+static char *format(const json_t *record, size_t *size) {
     const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(17);
-    if (json_dumpf(record, out, flags) == 0 && fputc('\n', out) != EOF && fflush(out) == 0)
+    *size = json_dumpb(record, NULL, 0, flags);
+    char *text = *size == 0 ? NULL : malloc(*size + 1);
+    if (text != NULL && json_dumpb(record, text, *size, flags) == *size) {
+        text[(*size)++] = '\n';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+/* The whole text is made before any of it is written, so that no part of a record is ever seen alone. */
+static int print(const json_t *record, FILE *out) {
+    size_t size;
+    char *text = format(record, &size);
+    if (text == NULL)
+        return hs_report_no_memory();
+    const bool written = fwrite(text, 1, size, out) == size && fflush(out) == 0;
+    const int reason = errno;
+    free(text);
+    if (written)
         return HS_EXIT_DONE;
-    hs_report("cannot write the demonstration record: %s", strerror(errno));
+    hs_report("cannot write the demonstration record: %s", strerror(reason));
     return HS_EXIT_OUTPUT;
 }
 

@@ -35,16 +35,13 @@ static void *take_snapshot(hs_fixture *fixture, size_t *size) {
     return bytes;
 }
 
-static void list_attempt(json_t *attempts, const hstep_update *update) {
-    json_t *attempt = json_pack("{s:f, s:s}", "loss_scale", update->loss_scale, "outcome",
-                                update->outcome == HSTEP_APPLIED ? "applied" : "skipped");
+static json_t *describe_attempt(const hstep_update *update) {
+    if (update->outcome == HSTEP_APPLIED)
+        return json_pack("{s:f, s:s}", "loss_scale", update->loss_scale, "outcome", "applied");
     const hstep_overflow *overflow = &update->overflow;
-    if (update->outcome == HSTEP_SKIPPED)
-        json_object_set_new(attempt, "overflow",
-                            json_pack("{s:s, s:s, s:s, s:s, s:I}", "operation", overflow->operation, "tensor",
-                                      overflow->tensor, "phase", overflow->phase, "kind", overflow->kind, "index",
-                                      (json_int_t)overflow->index));
-    json_array_append_new(attempts, attempt);
+    return json_pack("{s:f, s:s, s:{s:s, s:s, s:s, s:s, s:I}}", "loss_scale", update->loss_scale, "outcome", "skipped",
+                     "overflow", "operation", overflow->operation, "tensor", overflow->tensor, "phase", overflow->phase,
+                     "kind", overflow->kind, "index", (json_int_t)overflow->index);
 }
 
 /* The first attempt, held between two snapshots. */
@@ -93,7 +90,7 @@ static hstep_status run(hs_probe *probe) {
         status = attempt_first(probe);
     probe->retry = probe->first_skip;
     for (int attempt = 1; status == HSTEP_OK; attempt++) {
-        list_attempt(probe->attempts, &probe->retry);
+        hs_append(&probe->attempts, describe_attempt(&probe->retry));
         if (probe->retry.outcome == HSTEP_APPLIED || attempt == MAXIMUM_ATTEMPTS)
             break;
         probe->skipped_attempts++;

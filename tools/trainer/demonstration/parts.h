@@ -17,4 +17,8 @@ int hs_demonstrate_overflow(json_t *record);
 /* Takes the reference to value, where NULL stands for memory that ran out. */
 int hs_put_part(json_t *record, const char *name, json_t *value);
 
+/* Appends to a list that is under construction and takes the reference to value. Where memory runs out the list is
+   given up and *list becomes NULL, which hs_put_part, json_pack and this function pass on. */
+void hs_append(json_t **list, json_t *value);
+
 #endif

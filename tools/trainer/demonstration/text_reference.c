@@ -28,13 +28,13 @@ static double largest(const double *values, size_t count) {
 static json_t *shape_of(const hstep_parameter *parameter) {
     json_t *shape = json_array();
     for (size_t i = 0; i < parameter->rank; i++)
-        json_array_append_new(shape, json_integer((json_int_t)parameter->dims[i]));
+        hs_append(&shape, json_integer((json_int_t)parameter->dims[i]));
     return shape;
 }
 
 /* Appends one tensor's comparison; room holds twice the elements of the largest tensor. */
 static hstep_status compare_tensor(hs_fixture *selected, hs_fixture *reference, size_t index, double *room,
-                                   json_t *tensors) {
+                                   json_t **tensors) {
     hstep_parameter parameter;
     hstep_status status = hstep_model_parameter(selected->model, index, &parameter, &selected->error);
     if (status != HSTEP_OK)
@@ -49,10 +49,9 @@ static hstep_status compare_tensor(hs_fixture *selected, hs_fixture *reference, 
     const double theirs_largest = largest(theirs, parameter.elements);
     for (size_t i = 0; i < parameter.elements; i++)
         ours[i] -= theirs[i];
-    json_array_append_new(tensors,
-                          json_pack("{s:s, s:o, s:f, s:f, s:f}", "name", parameter.name, "shape", shape_of(&parameter),
-                                    "largest_absolute_gradient", ours_largest, "largest_absolute_gradient_f64",
-                                    theirs_largest, "largest_absolute_difference", largest(ours, parameter.elements)));
+    hs_append(tensors, json_pack("{s:s, s:o, s:f, s:f, s:f}", "name", parameter.name, "shape", shape_of(&parameter),
+                                 "largest_absolute_gradient", ours_largest, "largest_absolute_gradient_f64",
+                                 theirs_largest, "largest_absolute_difference", largest(ours, parameter.elements)));
     return HSTEP_OK;
 }
 
@@ -98,7 +97,7 @@ static int compare(hs_fixture *selected, hs_fixture *reference, double loss, dou
     json_t *tensors = json_array();
     hstep_status status = HSTEP_OK;
     for (size_t i = 0; i < count && status == HSTEP_OK; i++)
-        status = compare_tensor(selected, reference, i, room, tensors);
+        status = compare_tensor(selected, reference, i, room, &tensors);
     int tied = 0;
     if (status == HSTEP_OK)
         status = find_tied_table(selected, room, &tied);

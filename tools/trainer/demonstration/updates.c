@@ -26,7 +26,7 @@ int hs_demonstrate_finite_updates(hstep_precision precision, json_t *record) {
         hstep_update update;
         status = hs_fixture_update(&fixture, &update);
         if (status == HSTEP_OK)
-            json_array_append_new(updates, describe(&update));
+            hs_append(&updates, describe(&update));
     }
     hs_fixture_destroy(&fixture);
     if (status != HSTEP_OK) {

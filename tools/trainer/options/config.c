@@ -1,5 +1,8 @@
 /* --config FILE: a JSON object whose keys are the names of options. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "trainer/exit.h"
 #include "trainer/options/options.h"
@@ -30,7 +33,6 @@ static const char *wanted(const hs_option *option) {
 static bool store_texts(const hs_option *option, const json_t *value, hs_options *options, hs_refusal *refusal) {
     if (json_is_string(value))
         return hs_option_store_text(option, json_string_value(value), HS_SOURCE_CONFIG, options, refusal);
-    snprintf(refusal->why, sizeof refusal->why, "%s", wanted(option));
     if (!json_is_array(value) || json_array_size(value) == 0)
         return false;
     for (size_t i = 0; i < json_array_size(value); ++i) {
@@ -43,6 +45,7 @@ static bool store_texts(const hs_option *option, const json_t *value, hs_options
 }
 
 static bool store(const hs_option *option, const json_t *value, hs_options *options, hs_refusal *refusal) {
+    *refusal = (hs_refusal){.no_memory = false};
     snprintf(refusal->why, sizeof refusal->why, "%s", wanted(option));
     switch (option->kind) {
     case HS_OPTION_FLAG:
@@ -73,30 +76,53 @@ static int store_key(const char *path, const char *key, const json_t *value, hs_
                                      : "this option is for the command line only");
     hs_refusal refusal;
     if (!store(option, value, options, &refusal))
-        return refuse(path, key, refusal.why);
+        return refusal.no_memory ? hs_report_no_memory() : refuse(path, key, refusal.why);
     size_t rows;
     options->sources[option - hs_option_table(&rows)] = HS_SOURCE_CONFIG;
     return HS_EXIT_DONE;
 }
 
-int hs_options_read_config(const char *path, hs_options *options) {
+static int refuse_file(const char *path, const char *why) {
+    hs_report("configuration file '%s': %s", path, why);
+    return HS_EXIT_INPUT;
+}
+
+/* Reads a file that is open. Fills *root or reports. */
+static int load(const char *path, FILE *file, json_t **root) {
+    struct stat status;
+    if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode))
+        return refuse_file(path, "it is a directory: give a JSON file");
     json_error_t error;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (root == NULL) {
-        if (error.line > 0)
-            hs_report("configuration file '%s', line %d, column %d: %s", path, error.line, error.column, error.text);
-        else
-            hs_report("configuration file '%s': %s", path, error.text);
-        return HS_EXIT_INPUT;
-    }
-    options->config_root = root;
-    if (!json_is_object(root)) {
-        hs_report("configuration file '%s': its content is no JSON object: write {\"option\": value, ...}", path);
-        return HS_EXIT_INPUT;
-    }
+    errno = 0;
+    *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    if (*root != NULL)
+        return HS_EXIT_DONE;
+    if (ferror(file))
+        return refuse_file(path, errno != 0 ? strerror(errno) : "it cannot be read");
+    if (json_error_code(&error) == json_error_out_of_memory)
+        return hs_report_no_memory();
+    hs_report("configuration file '%s', line %d, column %d: %s", path, error.line, error.column, error.text);
+    return HS_EXIT_INPUT;
+}
+
+static int load_path(const char *path, json_t **root) {
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return refuse_file(path, strerror(errno));
+    const int status = load(path, file, root);
+    fclose(file);
+    return status;
+}
+
+int hs_options_read_config(const char *path, hs_options *options) {
+    const int loaded = load_path(path, &options->config_root);
+    if (loaded != HS_EXIT_DONE)
+        return loaded;
+    if (!json_is_object(options->config_root))
+        return refuse_file(path, "its content is no JSON object: write {\"option\": value, ...}");
     const char *key;
     json_t *value;
-    json_object_foreach(root, key, value) {
+    json_object_foreach(options->config_root, key, value) {
         const int status = store_key(path, key, value, options);
         if (status != HS_EXIT_DONE)
             return status;

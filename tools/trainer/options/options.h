@@ -106,9 +106,10 @@ double hs_option_scaler_default(const hs_option *option, hstep_precision precisi
 
 /*
  * Storing one value, with the checks of its row. On a refusal `why` says what would be right, in a phrase that follows
- * "VALUE: ", and the target is untouched.
+ * "VALUE: ", or the value was right and there is no memory for it; the target is untouched.
  */
 typedef struct hs_refusal {
+    bool no_memory;
     char why[160];
 } hs_refusal;
 

@@ -1,10 +1,10 @@
-/* The command line, by getopt_long from the table. */
-#include <getopt.h>
+/* The command line, by the table. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "trainer/exit.h"
 #include "trainer/options/options.h"
+#include "trainer/options/words.h"
 #include "trainer/report.h"
 
 /* One option as it was said; values are stored once the configuration file is known. */
@@ -49,51 +49,48 @@ static void shorten_warmup(hs_options *options) {
         options->warmup_steps = options->steps / 10;
 }
 
-static void fill_long_options(struct option *long_options) {
+static int report_unknown(const char *word) {
+    const char *names[HS_OPTIONS_MAX];
     size_t count;
     const hs_option *table = hs_option_table(&count);
     for (size_t i = 0; i < count; ++i)
-        long_options[i] = (struct option){
-            .name = table[i].name,
-            .has_arg = table[i].kind == HS_OPTION_FLAG ? no_argument : required_argument,
-        };
-    long_options[count] = (struct option){0};
+        names[i] = table[i].name;
+    return hs_report_unknown_option("train", word, names, count, "check its spelling");
 }
 
-static int report_unknown(int argc, char **argv) {
-    const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
-    const size_t name = strcspn(word, "=");
-    size_t count;
-    const hs_option *table = hs_option_table(&count);
-    for (size_t i = 0; i < count; ++i)
-        if (table[i].kind == HS_OPTION_FLAG && name > 2 && strncmp(word + 2, table[i].name, name - 2) == 0 &&
-            word[name] == '=')
-            return hs_report_usage("train", "option --%s takes no value", table[i].name);
-    return hs_report_usage("train", "unknown option '%.*s': check its spelling", (int)name, word);
+/* The row that the word names, with what follows its '='; NULL where there is none. */
+static const hs_option *find(const char *word, const char **value) {
+    size_t rows;
+    const hs_option *table = hs_option_table(&rows);
+    for (size_t i = 0; i < rows; ++i)
+        if (hs_word_names(word, table[i].name, value))
+            return &table[i];
+    return NULL;
 }
 
 /* Reads the words of the command line into `list`, which has room for argc of them. */
 static int split(int argc, char **argv, said *list, size_t *count) {
-    struct option long_options[HS_OPTIONS_MAX + 1];
-    fill_long_options(long_options);
-    size_t rows;
-    const hs_option *table = hs_option_table(&rows);
-    opterr = 0;
-    optind = 1;
-    for (;;) {
-        int row = -1;
-        const int found = getopt_long(argc, argv, "+:", long_options, &row);
-        if (found == -1)
+    int i = 1;
+    for (; i < argc && hs_word_is_option(argv[i]); ++i) {
+        if (strcmp(argv[i], "--") == 0) {
+            ++i;
             break;
-        if (found == ':')
-            return hs_report_usage("train", "option '%s' needs a value", argv[optind - 1]);
-        if (found != 0 || row < 0)
-            return report_unknown(argc, argv);
-        list[(*count)++] = (said){&table[row], optarg};
+        }
+        const char *value = NULL;
+        const hs_option *option = find(argv[i], &value);
+        if (option == NULL)
+            return report_unknown(argv[i]);
+        if (option->kind == HS_OPTION_FLAG && value != NULL)
+            return hs_report_usage("train", "option --%s takes no value", option->name);
+        if (option->kind != HS_OPTION_FLAG && value == NULL) {
+            if (i + 1 == argc)
+                return hs_report_usage("train", "option '%s' needs a value", argv[i]);
+            value = argv[++i];
+        }
+        list[(*count)++] = (said){option, value};
     }
-    if (optind < argc)
-        return hs_report_usage("train", "unexpected word '%s': a text to train on is given as --data FILE",
-                               argv[optind]);
+    if (i < argc)
+        return hs_report_usage("train", "unexpected word '%s': a text to train on is given as --data FILE", argv[i]);
     return HS_EXIT_DONE;
 }
 
@@ -101,8 +98,11 @@ static int store_all(const said *list, size_t count, hs_options *options) {
     for (size_t i = 0; i < count; ++i) {
         hs_refusal refusal;
         const char *text = list[i].text != NULL ? list[i].text : "";
-        if (!hs_option_store_text(list[i].option, text, HS_SOURCE_COMMAND_LINE, options, &refusal))
-            return hs_report_usage("train", "--%s %s: %s", list[i].option->name, text, refusal.why);
+        if (hs_option_store_text(list[i].option, text, HS_SOURCE_COMMAND_LINE, options, &refusal))
+            continue;
+        if (refusal.no_memory)
+            return hs_report_no_memory();
+        return hs_report_usage("train", "--%s %s: %s", list[i].option->name, text, refusal.why);
     }
     return HS_EXIT_DONE;
 }
@@ -132,10 +132,8 @@ static int read_all(const said *list, size_t count, hs_options *options) {
 int hs_options_parse(int argc, char **argv, hs_options *options) {
     *options = (hs_options){0};
     said *list = calloc((size_t)argc + 1, sizeof *list);
-    if (list == NULL) {
-        hs_report("no memory for the command line");
-        return HS_EXIT_UNAVAILABLE;
-    }
+    if (list == NULL)
+        return hs_report_no_memory();
     size_t count = 0;
     int status = split(argc, argv, list, &count);
     if (status == HS_EXIT_DONE)

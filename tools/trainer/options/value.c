@@ -14,6 +14,7 @@ static bool refuse(hs_refusal *refusal, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(refusal->why, sizeof refusal->why, format, arguments);
     va_end(arguments);
+    refusal->no_memory = false;
     return false;
 }
 
@@ -98,8 +99,10 @@ static bool append_text(const hs_option *option, const char *text, hs_source sou
     if (options->sources[place] < source)
         texts->count = 0;
     const char **items = realloc(texts->items, (texts->count + 1) * sizeof *items);
-    if (items == NULL)
-        return refuse(refusal, "there is no memory for it");
+    if (items == NULL) {
+        *refusal = (hs_refusal){.no_memory = true};
+        return false;
+    }
     texts->items = items;
     texts->items[texts->count++] = text;
     return true;
