@@ -1,9 +1,11 @@
 /* Generation by full forward passes, and the judgement of answers. */
+#include <signal.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
 
 #include "trainer/text/sample.c"
+#include "trainer/train/interrupt.c"
 
 enum { VOCABULARY = HSTEP_BYTE_VOCABULARY };
 
@@ -116,5 +118,22 @@ Test(sample, a_model_that_has_learned_nothing_answers_no_sum_rightly) {
         corpus.questions[i] = (hs_sum){10 + (unsigned)i % 40, 10 + (unsigned)i / 40};
     uint64_t correct = 99;
     cr_assert_eq(hs_count_correct(model, VOCABULARY, &corpus, &correct, &error), HSTEP_OK, "%s", error.message);
+    cr_assert_eq(correct, 0);
+}
+
+/* A model that is not there shows that it is not asked. */
+Test(sample, nothing_is_computed_after_an_interrupt) {
+    hs_interrupt_watch();
+    cr_assert_not(hs_interrupted());
+    raise(SIGTERM);
+    cr_assert(hs_interrupted());
+    int32_t row[8] = {40};
+    const hs_generation generation = {.model = model, .vocabulary = VOCABULARY, .context = 8};
+    cr_assert_eq(hs_generate(&generation, row, 1, 1, 7, &error), HSTEP_OK);
+    for (size_t i = 1; i < 8; ++i)
+        cr_expect_eq(row[i], 0);
+    hs_corpus corpus = {.question_count = 1, .questions = (hs_sum[]){{10, 10}}};
+    uint64_t correct = 99;
+    cr_assert_eq(hs_count_correct(NULL, VOCABULARY, &corpus, &correct, &error), HSTEP_OK);
     cr_assert_eq(correct, 0);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/train/interrupt.h"
+
 /* Questions in one forward pass. */
 enum { QUESTIONS = 128 };
 
@@ -60,7 +62,7 @@ hstep_status hs_generate(const hs_generation *g, int32_t *rows, size_t count, si
     double *logits = malloc(hstep_model_output_size(g->model, count, window_length) * sizeof *logits);
     const hstep_batch batch = {.sequences = count, .length = window_length, .tokens = window};
     hstep_status status = window == NULL || logits == NULL ? hs_no_memory(error) : HSTEP_OK;
-    for (size_t i = 0; i < more && status == HSTEP_OK; ++i)
+    for (size_t i = 0; i < more && status == HSTEP_OK && !hs_interrupted(); ++i)
         status = extend(g, rows, count, length + more, length + i, &batch, window, logits, error);
     free(logits);
     free(window);
@@ -86,7 +88,7 @@ hstep_status hs_count_correct(hstep_model *model, size_t vocabulary, const hs_co
     const hs_generation greedy = {.model = model, .vocabulary = vocabulary, .context = ROW};
     int32_t rows[QUESTIONS * ROW];
     *correct = 0;
-    for (size_t first = 0; first < corpus->question_count; first += QUESTIONS) {
+    for (size_t first = 0; first < corpus->question_count && !hs_interrupted(); first += QUESTIONS) {
         const size_t left = corpus->question_count - first;
         const size_t count = left < QUESTIONS ? left : QUESTIONS;
         for (size_t i = 0; i < count; ++i) {

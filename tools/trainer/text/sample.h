@@ -16,12 +16,12 @@ typedef struct hs_generation {
 
 /*
  * Goes on from `count` prompts of `length` tokens, 1 at least, by `more` tokens each. `rows` is [count][length + more]
- * with the prompts in the first `length` places of each row.
+ * with the prompts in the first `length` places of each row. An interrupt ends it early: ask hs_interrupted.
  */
 hstep_status hs_generate(const hs_generation *generation, int32_t *rows, size_t count, size_t length, size_t more,
                          hstep_error *error);
 
-/* How many of the corpus's held-out sums greedy decoding answers right. */
+/* How many of the corpus's held-out sums greedy decoding answers right. An interrupt ends it early. */
 hstep_status hs_count_correct(hstep_model *model, size_t vocabulary, const hs_corpus *corpus, uint64_t *correct,
                               hstep_error *error);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trainer/text/sample.h"
+#include "trainer/train/advice.h"
 #include "trainer/train/clock.h"
 #include "trainer/train/evaluate.h"
 #include "trainer/train/interrupt.h"
@@ -32,11 +33,10 @@ hstep_status hs_run_warn_of_skips(hs_run *run, hstep_error *error) {
     if (run->warned || !hs_tally_many_skips(&run->tally))
         return HSTEP_OK;
     run->warned = true;
-    char message[200];
-    snprintf(message, sizeof message,
-             "%" PRIu64 " of %" PRIu64 " attempts were skipped: start from a smaller --loss-scale, lower "
-             "--learning-rate, or use --precision bf16",
-             run->tally.skipped, run->tally.attempts);
+    char advice[160], message[256];
+    hs_advise_on_overflow(run->options, run->options->scaler.initial, advice, sizeof advice);
+    snprintf(message, sizeof message, "%" PRIu64 " of %" PRIu64 " attempts were skipped: %s", run->tally.skipped,
+             run->tally.attempts, advice);
     hs_progress_say(&run->progress, "trainer: warning: %s", message);
     const hstep_warning_record record = {
         .step = run->tally.steps,
@@ -91,7 +91,7 @@ static hstep_status sample(hs_run *run, hstep_error *error) {
         .seed = o->seed,
     };
     hstep_status status = hs_generate(&generation, row, 1, prompt, more, error);
-    if (status == HSTEP_OK)
+    if (status == HSTEP_OK && !hs_interrupted())
         status = write_sample(run, row, prompt, more, error);
     free(row);
     return status;
@@ -103,7 +103,7 @@ static hstep_status ask_questions(hs_run *run, hstep_error *error) {
         return HSTEP_OK;
     const hstep_status status =
         hs_count_correct(run->model, run->decoder.vocabulary, &run->corpus, &run->correct, error);
-    if (status == HSTEP_OK)
+    if (status == HSTEP_OK && !hs_interrupted())
         hs_progress_say(&run->progress, "held-out sums answered right: %" PRIu64 " of %zu (%.1f%%)", run->correct,
                         questions, 100 * (double)run->correct / (double)questions);
     return status;

@@ -2,22 +2,27 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
 
-static volatile sig_atomic_t seen;
+#include "trainer/exit.h"
+
+static volatile sig_atomic_t interrupted;
 
 static void remember(int signal_number) {
     (void)signal_number;
-    seen = 1;
+    if (interrupted != 0)
+        _exit(HS_EXIT_INTERRUPTED);
+    interrupted = 1;
 }
 
 void hs_interrupt_watch(void) {
-    struct sigaction action = {.sa_handler = remember, .sa_flags = (int)SA_RESETHAND};
+    /* Calls that wait, for a writer of a named pipe for instance, come back with EINTR. */
+    struct sigaction action = {.sa_handler = remember};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     /* A reader of --records - that goes away is a write error with a message, not a silent death. */
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGPIPE, &ignore, NULL);
+    signal(SIGPIPE, SIG_IGN);
 }
 
-bool hs_interrupted(void) { return seen != 0; }
+bool hs_interrupted(void) { return interrupted != 0; }

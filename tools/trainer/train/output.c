@@ -1,11 +1,15 @@
 #include "trainer/train/output.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "trainer/text/sample.h"
 
 static const char RECORDS[] = "records.jsonl";
 
@@ -36,12 +40,38 @@ static char *records_in(const char *folder) {
     return path;
 }
 
+static bool same_file(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Records would empty a file that the run reads, under whatever name. What is no regular file has nothing to lose. */
+static bool is_input(const char *records, const char *input, hstep_error *error) {
+    const bool standard = strcmp(records, "-") == 0;
+    struct stat output, read;
+    if ((standard ? fstat(STDOUT_FILENO, &output) : stat(records, &output)) != 0 || !S_ISREG(output.st_mode) ||
+        stat(input, &read) != 0 || !same_file(&output, &read))
+        return false;
+    *error = (hstep_error){.status = HSTEP_ERROR_ARGUMENT};
+    snprintf(error->message, sizeof error->message,
+             "records would be written over '%.240s', which this run reads: give another --records", input);
+    return true;
+}
+
+static bool is_any_input(const char *records, const hs_options *options, hstep_error *error) {
+    for (size_t i = 0; i < options->data.count; ++i)
+        if (is_input(records, options->data.items[i], error))
+            return true;
+    return options->config != NULL && is_input(records, options->config, error);
+}
+
 /* Records of an earlier run are never written over unless --records names them. */
 static char *in_folder(const char *folder, hstep_error *error) {
     char *copy = strdup(folder), *path = records_in(folder);
     const int failed = copy == NULL || path == NULL ? ENOMEM : make_folders(copy);
     free(copy);
-    if (failed != 0)
+    if (failed == ENOMEM)
+        (void)hs_no_memory(error);
+    else if (failed != 0)
         fail(error, folder, strerror(failed), "give another --out");
     else if (access(path, F_OK) == 0)
         fail(error, path, strerror(EEXIST), "give another --out, or remove the run that is there");
@@ -69,7 +99,7 @@ static char *in_new_folder(hstep_precision precision, hstep_error *error) {
         if (mkdir(folder, 0777) == 0) {
             char *path = records_in(folder);
             if (path == NULL)
-                fail(error, folder, strerror(ENOMEM), "close other programs");
+                (void)hs_no_memory(error);
             return path;
         }
         failed = errno == EEXIST ? 0 : errno;
@@ -82,8 +112,10 @@ char *hs_output_path(const hs_options *options, hstep_error *error) {
     if (options->records == NULL)
         return options->out != NULL ? in_folder(options->out, error)
                                     : in_new_folder((hstep_precision)options->precision, error);
+    if (is_any_input(options->records, options, error))
+        return NULL;
     char *path = strdup(options->records);
     if (path == NULL)
-        fail(error, options->records, strerror(ENOMEM), "close other programs");
+        (void)hs_no_memory(error);
     return path;
 }

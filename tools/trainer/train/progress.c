@@ -1,6 +1,7 @@
 #include "trainer/train/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,16 +12,18 @@
 
 static const double TERMINAL_SECONDS = 0.1, PLAIN_SECONDS = 10;
 
-enum { BAR = 20, LINE = 240 };
+enum { BAR = 20, SHORTEST_BAR = 4, LINE = 240 };
 
+/* The family before the dot in a lever's name is that of the backend, which stands there already. */
 static void describe_computer(const hstep_context *context, char *text, size_t size) {
     snprintf(text, size, "%s", hstep_context_backend_name(context));
     const hstep_lever *levers;
     const size_t count = hstep_context_levers(context, &levers);
     for (size_t i = 0; i < count; ++i) {
         const size_t used = strlen(text);
+        const char *dot = strrchr(levers[i].name, '.');
         if (levers[i].state == HSTEP_LEVER_ACTIVE)
-            snprintf(text + used, size - used, " +%s", levers[i].name);
+            snprintf(text + used, size - used, "+%s", dot != NULL ? dot + 1 : levers[i].name);
     }
 }
 
@@ -39,26 +42,46 @@ static void describe_time_left(const hs_progress *progress, uint64_t done, doubl
     const double seconds = (now - progress->start) / (double)done * (double)(progress->steps - done);
     const uint64_t whole = (uint64_t)(seconds + 0.5);
     if (whole >= 3600)
-        snprintf(text, size, "  %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 " left", whole / 3600, whole / 60 % 60,
+        snprintf(text, size, " %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 " left", whole / 3600, whole / 60 % 60,
                  whole % 60);
     else
-        snprintf(text, size, "  %" PRIu64 ":%02" PRIu64 " left", whole / 60, whole % 60);
+        snprintf(text, size, " %" PRIu64 ":%02" PRIu64 " left", whole / 60, whole % 60);
 }
 
-static size_t terminal_width(void) {
+/* A scale is a power of two, and a large one is short as such. */
+static void describe_scale(double scale, char *text, size_t size) {
+    int exponent;
+    if (scale < 100000 || frexp(scale, &exponent) != 0.5)
+        snprintf(text, size, "%g", scale);
+    else
+        snprintf(text, size, "2^%d", exponent - 1);
+}
+
+/* Its digits beyond the second are noise. */
+static void describe_speed(double speed, char *text, size_t size) {
+    if (speed < 10000)
+        snprintf(text, size, "%.0f tokens/s", speed);
+    else
+        snprintf(text, size, "%.0fk tokens/s", speed / 1000);
+}
+
+static int terminal_width(void) {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
+/* The bar gets the room that the words leave. A line that wraps could not be drawn over. */
 static void draw_bar(hs_progress *progress, double share, const char *line) {
-    char bar[BAR + 1] = "";
-    const int filled = (int)(share * BAR);
-    for (int i = 0; i < BAR; ++i)
-        bar[i] = i < filled ? '#' : '-';
-    char whole[LINE + BAR + 4];
-    snprintf(whole, sizeof whole, "[%s] %s", bar, line);
-    /* A line that wraps could not be drawn over. */
-    fprintf(stderr, "\r\033[K%.*s", (int)terminal_width() - 1, whole);
+    const int width = terminal_width() - 1, room = width - (int)strlen(line) - (int)strlen("[] ");
+    const int cells = room < BAR ? room : BAR;
+    char bar[BAR + 4] = "";
+    if (cells >= SHORTEST_BAR) {
+        memset(bar, '-', (size_t)cells + 1);
+        memset(bar + 1, '#', (size_t)(share * cells));
+        bar[0] = '[';
+        memcpy(bar + 1 + cells, "] ", sizeof "] ");
+    }
+    fprintf(stderr, "\r\033[K%s%.*s", bar, width, line);
     progress->drawn = true;
 }
 
@@ -72,12 +95,17 @@ void hs_progress_update(hs_progress *progress, const hstep_update *update, uint6
     const double training = waited - progress->paused;
     if (training > 0)
         progress->speed = (double)progress->tokens / training;
-    char left[48], skips[48] = "", line[LINE];
+    char scale[32], speed[32], left[48], skips[48] = "", line[LINE];
+    describe_scale(update->loss_scale, scale, sizeof scale);
+    describe_speed(progress->speed, speed, sizeof speed);
     describe_time_left(progress, done, now, left, sizeof left);
     if (skipped > 0)
-        snprintf(skips, sizeof skips, "  skipped %" PRIu64, skipped);
-    snprintf(line, sizeof line, "%" PRIu64 "/%" PRIu64 "  loss %.4f  scale %g%s  %.0f tokens/s%s  %s", done,
-             progress->steps, update->loss, update->loss_scale, skips, progress->speed, left, progress->computer);
+        snprintf(skips, sizeof skips, " skipped %" PRIu64, skipped);
+    snprintf(line, sizeof line, "%" PRIu64 "/%" PRIu64 " loss %.4f scale %s %s%s %s", done, progress->steps,
+             update->loss, scale, speed, left, progress->computer);
+    /* The part to lose where a terminal is narrow. */
+    if (!progress->terminal || strlen(line) + strlen(skips) < (size_t)terminal_width())
+        strncat(line, skips, sizeof line - strlen(line) - 1);
     if (progress->terminal)
         draw_bar(progress, (double)done / (double)progress->steps, line);
     else

@@ -6,6 +6,7 @@
 #include "trainer/exit.h"
 #include "trainer/options/options.h"
 #include "trainer/report.h"
+#include "trainer/train/advice.h"
 #include "trainer/train/clock.h"
 #include "trainer/train/finish.h"
 #include "trainer/train/interrupt.h"
@@ -48,10 +49,11 @@ static hstep_status take_step(hs_run *run, uint64_t step, hstep_run_outcome *out
             break;
         if (run->tally.skipped_in_row == SKIPS_IN_A_ROW) {
             *outcome = HSTEP_RUN_TOO_MANY_SKIPS;
+            char advice[160];
+            hs_advise_on_overflow(run->options, update.loss_scale, advice, sizeof advice);
             snprintf(message, size,
-                     "step %" PRIu64 ": %d skips in a row, the last in operation %s at loss scale %g: lower "
-                     "--learning-rate or --min-loss-scale, or use --precision bf16",
-                     step, SKIPS_IN_A_ROW, update.overflow.operation, update.loss_scale);
+                     "step %" PRIu64 ": %d skips in a row, the last in operation %s at loss scale %g: %s", step,
+                     SKIPS_IN_A_ROW, update.overflow.operation, update.loss_scale, advice);
             break;
         }
         if (hs_interrupted())
@@ -128,10 +130,15 @@ static int run_with(const hs_options *options) {
     hstep_error error = {0};
     hs_interrupt_watch();
     int result = HS_EXIT_DONE;
-    if (hs_run_create(options, &run, &error) == HSTEP_OK)
+    if (hs_run_create(options, &run, &error) == HSTEP_OK) {
         result = perform(&run);
-    else
+    } else if (hs_interrupted()) {
+        /* Reading from, or opening, a pipe was cut short: that is no fault of the file. */
+        hs_report("interrupted before the first step");
+        result = HS_EXIT_INTERRUPTED;
+    } else {
         result = hs_report_error(&error);
+    }
     if (hs_run_destroy(&run, &error) != HSTEP_OK && result == HS_EXIT_DONE)
         result = hs_report_error(&error);
     return result;
