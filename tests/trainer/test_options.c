@@ -1,6 +1,7 @@
 /* One table of options: help, parser, defaults and configuration file agree. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <criterion/criterion.h>
 
@@ -212,8 +213,34 @@ Test(options, configuration_errors_name_file_and_key) {
             cr_expect_not_null(strstr(run.err, "bad.json"), "%s", run.err);
         hs_test_program_free(&run);
     }
-    hs_test_program run = HS_TEST_RUN("train", "--config", "missing.json");
-    cr_expect_eq(run.status, 3);
-    cr_expect_not_null(strstr(run.err, "missing.json"), "%s", run.err);
+}
+
+Test(options, a_configuration_file_that_cannot_be_read_is_3) {
+    cr_assert_eq(mkdir("folder", 0700), 0);
+    static const char *const bad[][2] = {{"missing.json", "No such file"},
+                                         {"folder", "it is a directory"},
+                                         {"empty.json/below", "Not a directory"},
+                                         {"/proc/self/mem", "nput/output error"}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+        hs_test_program run = HS_TEST_RUN("train", "--config", bad[i][0]);
+        cr_expect_eq(run.status, 3);
+        cr_expect_not_null(strstr(run.err, bad[i][0]), "%s", run.err);
+        cr_expect_not_null(strstr(run.err, bad[i][1]), "%s", run.err);
+        hs_test_program_free(&run);
+    }
+}
+
+/* With and without --data: the fixture's scheme is for the fixture. */
+Test(options, weights_start_normal) {
+    hs_test_program run = HS_TEST_RUN(TINY);
+    json_t *configuration = configuration_of(&run);
+    cr_expect_str_eq(json_string_value(json_object_get(configuration, "init")), "normal");
+    json_decref(configuration);
+    hs_test_program_free(&run);
+    run = HS_TEST_RUN("train", "--layers", "1", "--width", "4", "--heads", "2", "--feed-forward", "4", "--held-out",
+                      "0", "--threads", "1", "--steps", "1", "--sample-tokens", "0", "--records", "-", "--quiet");
+    configuration = configuration_of(&run);
+    cr_expect_str_eq(json_string_value(json_object_get(configuration, "init")), "normal");
+    json_decref(configuration);
     hs_test_program_free(&run);
 }

@@ -52,7 +52,7 @@ static const hs_option TABLE[] = {
      .help = "Width of the feed-forward layers"},
     {.name = "context", .group = "Model", COUNT(context, 1, MANY), .argument = "N", .initial = "64", .builtin_initial = "32",
      .help = "Tokens in a training sequence"},
-    {.name = "init", .group = "Model", CHOICE(init, INITIALIZATIONS), .argument = "SCHEME", .initial = "normal", .builtin_initial = "xavier",
+    {.name = "init", .group = "Model", CHOICE(init, INITIALIZATIONS), .argument = "SCHEME", .initial = "normal",
      .help = "Initial weights: normal 0.02 with scaled residual projections, or Xavier uniform"},
 
     {.name = "steps", .group = "Training", COUNT(steps, 1, LONG_RUN), .argument = "N", .initial = "500", .builtin_initial = "1000",
@@ -73,7 +73,7 @@ static const hs_option TABLE[] = {
      .help = "Updates during which the rate rises to its peak; unless given, at most a tenth of --steps"},
     {.name = "beta1", .group = "Training", REAL(beta1, 0, 1), .below = true, .argument = "X", .initial = "0.9",
      .help = "AdamW: decay of the first moment"},
-    {.name = "beta2", .group = "Training", REAL(beta2, 0, 1), .below = true, .argument = "X", .initial = "0.999",
+    {.name = "beta2", .group = "Training", REAL(beta2, 0, 1), .below = true, .argument = "X", .initial = "0.999", .builtin_initial = "0.95",
      .help = "AdamW: decay of the second moment"},
     {.name = "epsilon", .group = "Training", REAL(epsilon, 0, 1), .above = true, .argument = "X", .initial = "1e-8",
      .help = "AdamW: added to the root of the second moment"},
