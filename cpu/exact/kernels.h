@@ -2,25 +2,36 @@
 #ifndef HS_CPU_EXACT_KERNELS_H
 #define HS_CPU_EXACT_KERNELS_H
 
+#include "cpu/exact/target.h"
 #include "cpu/kernel.h"
 
+/* Products: what differs between instruction sets is in the kit. */
 hs_kernel hs_exact_matmul;
 hs_kernel_scratch hs_exact_matmul_scratch;
-hs_kernel hs_exact_attention, hs_exact_attention_backward;
-hs_kernel_scratch hs_exact_attention_scratch, hs_exact_attention_backward_scratch;
 
-hs_kernel hs_exact_add, hs_exact_multiply, hs_exact_add_bias, hs_exact_scale, hs_exact_fill, hs_exact_log,
-    hs_exact_log_backward, hs_exact_transpose;
-hs_kernel hs_exact_silu, hs_exact_silu_backward, hs_exact_swiglu, hs_exact_swiglu_backward;
-hs_kernel hs_exact_rotary, hs_exact_rotary_backward;
-hs_kernel hs_exact_gather, hs_exact_gather_backward;
-hs_kernel hs_exact_adamw;
+/* All others, for one target. */
+#define HS_DECLARE_KERNELS(target)                                                                                     \
+    hs_kernel HS_JOINED(attention, target), HS_JOINED(attention_backward, target);                                     \
+    hs_kernel_scratch HS_JOINED(attention_scratch, target), HS_JOINED(attention_backward_scratch, target);             \
+    hs_kernel HS_JOINED(add, target), HS_JOINED(multiply, target), HS_JOINED(add_bias, target),                        \
+        HS_JOINED(scale, target), HS_JOINED(fill, target), HS_JOINED(log, target), HS_JOINED(log_backward, target),    \
+        HS_JOINED(transpose, target);                                                                                  \
+    hs_kernel HS_JOINED(silu, target), HS_JOINED(silu_backward, target), HS_JOINED(swiglu, target),                    \
+        HS_JOINED(swiglu_backward, target);                                                                            \
+    hs_kernel HS_JOINED(rotary, target), HS_JOINED(rotary_backward, target);                                           \
+    hs_kernel HS_JOINED(gather, target), HS_JOINED(gather_backward, target);                                           \
+    hs_kernel HS_JOINED(adamw, target);                                                                                \
+    hs_kernel HS_JOINED(rmsnorm, target), HS_JOINED(rmsnorm_backward_input, target),                                   \
+        HS_JOINED(rmsnorm_backward_gain, target), HS_JOINED(sum_rows, target);                                         \
+    hs_kernel_scratch HS_JOINED(sum_rows_scratch, target);                                                             \
+    hs_kernel HS_JOINED(softmax, target), HS_JOINED(softmax_backward, target), HS_JOINED(cross_entropy, target),       \
+        HS_JOINED(cross_entropy_backward, target);                                                                     \
+    hs_kernel_scratch HS_JOINED(cross_entropy_scratch, target);                                                        \
+    hs_kernel HS_JOINED(sum, target), HS_JOINED(square_sum, target);                                                   \
+    hs_kernel_scratch HS_JOINED(sum_scratch, target)
 
-hs_kernel hs_exact_rmsnorm, hs_exact_rmsnorm_backward_input, hs_exact_rmsnorm_backward_gain, hs_exact_sum_rows;
-hs_kernel_scratch hs_exact_sum_rows_scratch;
-hs_kernel hs_exact_softmax, hs_exact_softmax_backward, hs_exact_cross_entropy, hs_exact_cross_entropy_backward;
-hs_kernel_scratch hs_exact_cross_entropy_scratch;
-hs_kernel hs_exact_sum, hs_exact_square_sum;
-hs_kernel_scratch hs_exact_sum_scratch;
+HS_DECLARE_KERNELS(portable);
+HS_DECLARE_KERNELS(avx2);
+HS_DECLARE_KERNELS(avx512);
 
 #endif

@@ -5,55 +5,58 @@
 enum { AVX512, AVX2, PORTABLE, LEVERS };
 
 static const hs_cpu_lever levers[LEVERS] = {
-    [AVX512] = {"cpu.avx512", true, hs_detect_avx512, "vectors of 512 bits for products and attention",
+    [AVX512] = {"cpu.avx512", true, hs_detect_avx512, "vectors of 512 bits",
                 "the processor or the system lacks AVX-512 F, BW, DQ or VL"},
-    [AVX2] = {"cpu.avx2", true, hs_detect_avx2, "vectors of 256 bits with FMA for products and attention",
+    [AVX2] = {"cpu.avx2", true, hs_detect_avx2, "vectors of 256 bits, with FMA in products",
               "the processor or the system lacks AVX2, FMA or F16C"},
     [PORTABLE] = {"cpu.portable", true, NULL, "plain C, threaded, runs on every processor", NULL},
 };
 
-/* Rows of faster levers go before those of the portable kernels, which serve whatever is left. */
+/* The kernels of one lever. */
+#define HS_ROWS(lever, target)                                                                                         \
+    {HS_OP_MATMUL, lever, hs_exact_matmul, hs_exact_matmul_scratch, &hs_kits_##target},                                \
+        {HS_OP_GATHER, lever, HS_JOINED(gather, target), NULL, NULL},                                                  \
+        {HS_OP_GATHER_BACKWARD, lever, HS_JOINED(gather_backward, target), NULL, NULL},                                \
+        {HS_OP_RMSNORM, lever, HS_JOINED(rmsnorm, target), NULL, NULL},                                                \
+        {HS_OP_RMSNORM_BACKWARD_INPUT, lever, HS_JOINED(rmsnorm_backward_input, target), NULL, NULL},                  \
+        {HS_OP_RMSNORM_BACKWARD_GAIN, lever, HS_JOINED(rmsnorm_backward_gain, target),                                 \
+         HS_JOINED(sum_rows_scratch, target), NULL},                                                                   \
+        {HS_OP_ROTARY, lever, HS_JOINED(rotary, target), NULL, NULL},                                                  \
+        {HS_OP_ROTARY_BACKWARD, lever, HS_JOINED(rotary_backward, target), NULL, NULL},                                \
+        {HS_OP_ATTENTION, lever, HS_JOINED(attention, target), HS_JOINED(attention_scratch, target),                   \
+         &hs_kits_##target},                                                                                           \
+        {HS_OP_ATTENTION_BACKWARD, lever, HS_JOINED(attention_backward, target),                                       \
+         HS_JOINED(attention_backward_scratch, target), &hs_kits_##target},                                            \
+        {HS_OP_SWIGLU, lever, HS_JOINED(swiglu, target), NULL, NULL},                                                  \
+        {HS_OP_SWIGLU_BACKWARD, lever, HS_JOINED(swiglu_backward, target), NULL, NULL},                                \
+        {HS_OP_ADD, lever, HS_JOINED(add, target), NULL, NULL},                                                        \
+        {HS_OP_CROSS_ENTROPY, lever, HS_JOINED(cross_entropy, target), HS_JOINED(cross_entropy_scratch, target),       \
+         NULL},                                                                                                        \
+        {HS_OP_CROSS_ENTROPY_BACKWARD, lever, HS_JOINED(cross_entropy_backward, target), NULL, NULL},                  \
+        {HS_OP_ADD_BIAS, lever, HS_JOINED(add_bias, target), NULL, NULL},                                              \
+        {HS_OP_SUM_ROWS, lever, HS_JOINED(sum_rows, target), HS_JOINED(sum_rows_scratch, target), NULL},               \
+        {HS_OP_MULTIPLY, lever, HS_JOINED(multiply, target), NULL, NULL},                                              \
+        {HS_OP_SCALE, lever, HS_JOINED(scale, target), NULL, NULL},                                                    \
+        {HS_OP_SUM, lever, HS_JOINED(sum, target), HS_JOINED(sum_scratch, target), NULL},                              \
+        {HS_OP_FILL, lever, HS_JOINED(fill, target), NULL, NULL},                                                      \
+        {HS_OP_TRANSPOSE, lever, HS_JOINED(transpose, target), NULL, NULL},                                            \
+        {HS_OP_SOFTMAX, lever, HS_JOINED(softmax, target), NULL, NULL},                                                \
+        {HS_OP_SOFTMAX_BACKWARD, lever, HS_JOINED(softmax_backward, target), NULL, NULL},                              \
+        {HS_OP_LOG, lever, HS_JOINED(log, target), NULL, NULL},                                                        \
+        {HS_OP_LOG_BACKWARD, lever, HS_JOINED(log_backward, target), NULL, NULL},                                      \
+        {HS_OP_SILU, lever, HS_JOINED(silu, target), NULL, NULL},                                                      \
+        {HS_OP_SILU_BACKWARD, lever, HS_JOINED(silu_backward, target), NULL, NULL},                                    \
+        {HS_OP_SQUARE_SUM, lever, HS_JOINED(square_sum, target), HS_JOINED(sum_scratch, target), NULL}, {              \
+        HS_OP_ADAMW, lever, HS_JOINED(adamw, target), NULL, NULL                                                       \
+    }
+
+/* Faster levers come first; the portable kernels serve whatever is left. */
 static const hs_kernel_entry entries[] = {
 #ifdef HS_X86_64
-    {HS_OP_MATMUL, AVX512, hs_exact_matmul, hs_exact_matmul_scratch, &hs_kits_avx512},
-    {HS_OP_MATMUL, AVX2, hs_exact_matmul, hs_exact_matmul_scratch, &hs_kits_avx2},
-    {HS_OP_ATTENTION, AVX512, hs_exact_attention, hs_exact_attention_scratch, &hs_kits_avx512},
-    {HS_OP_ATTENTION, AVX2, hs_exact_attention, hs_exact_attention_scratch, &hs_kits_avx2},
-    {HS_OP_ATTENTION_BACKWARD, AVX512, hs_exact_attention_backward, hs_exact_attention_backward_scratch,
-     &hs_kits_avx512},
-    {HS_OP_ATTENTION_BACKWARD, AVX2, hs_exact_attention_backward, hs_exact_attention_backward_scratch, &hs_kits_avx2},
+    HS_ROWS(AVX512, avx512),
+    HS_ROWS(AVX2, avx2),
 #endif
-    {HS_OP_MATMUL, PORTABLE, hs_exact_matmul, hs_exact_matmul_scratch, &hs_kits_portable},
-    {HS_OP_GATHER, PORTABLE, hs_exact_gather, NULL, NULL},
-    {HS_OP_GATHER_BACKWARD, PORTABLE, hs_exact_gather_backward, NULL, NULL},
-    {HS_OP_RMSNORM, PORTABLE, hs_exact_rmsnorm, NULL, NULL},
-    {HS_OP_RMSNORM_BACKWARD_INPUT, PORTABLE, hs_exact_rmsnorm_backward_input, NULL, NULL},
-    {HS_OP_RMSNORM_BACKWARD_GAIN, PORTABLE, hs_exact_rmsnorm_backward_gain, hs_exact_sum_rows_scratch, NULL},
-    {HS_OP_ROTARY, PORTABLE, hs_exact_rotary, NULL, NULL},
-    {HS_OP_ROTARY_BACKWARD, PORTABLE, hs_exact_rotary_backward, NULL, NULL},
-    {HS_OP_ATTENTION, PORTABLE, hs_exact_attention, hs_exact_attention_scratch, &hs_kits_portable},
-    {HS_OP_ATTENTION_BACKWARD, PORTABLE, hs_exact_attention_backward, hs_exact_attention_backward_scratch,
-     &hs_kits_portable},
-    {HS_OP_SWIGLU, PORTABLE, hs_exact_swiglu, NULL, NULL},
-    {HS_OP_SWIGLU_BACKWARD, PORTABLE, hs_exact_swiglu_backward, NULL, NULL},
-    {HS_OP_ADD, PORTABLE, hs_exact_add, NULL, NULL},
-    {HS_OP_CROSS_ENTROPY, PORTABLE, hs_exact_cross_entropy, hs_exact_cross_entropy_scratch, NULL},
-    {HS_OP_CROSS_ENTROPY_BACKWARD, PORTABLE, hs_exact_cross_entropy_backward, NULL, NULL},
-    {HS_OP_ADD_BIAS, PORTABLE, hs_exact_add_bias, NULL, NULL},
-    {HS_OP_SUM_ROWS, PORTABLE, hs_exact_sum_rows, hs_exact_sum_rows_scratch, NULL},
-    {HS_OP_MULTIPLY, PORTABLE, hs_exact_multiply, NULL, NULL},
-    {HS_OP_SCALE, PORTABLE, hs_exact_scale, NULL, NULL},
-    {HS_OP_SUM, PORTABLE, hs_exact_sum, hs_exact_sum_scratch, NULL},
-    {HS_OP_FILL, PORTABLE, hs_exact_fill, NULL, NULL},
-    {HS_OP_TRANSPOSE, PORTABLE, hs_exact_transpose, NULL, NULL},
-    {HS_OP_SOFTMAX, PORTABLE, hs_exact_softmax, NULL, NULL},
-    {HS_OP_SOFTMAX_BACKWARD, PORTABLE, hs_exact_softmax_backward, NULL, NULL},
-    {HS_OP_LOG, PORTABLE, hs_exact_log, NULL, NULL},
-    {HS_OP_LOG_BACKWARD, PORTABLE, hs_exact_log_backward, NULL, NULL},
-    {HS_OP_SILU, PORTABLE, hs_exact_silu, NULL, NULL},
-    {HS_OP_SILU_BACKWARD, PORTABLE, hs_exact_silu_backward, NULL, NULL},
-    {HS_OP_SQUARE_SUM, PORTABLE, hs_exact_square_sum, hs_exact_sum_scratch, NULL},
-    {HS_OP_ADAMW, PORTABLE, hs_exact_adamw, NULL, NULL},
+    HS_ROWS(PORTABLE, portable),
 };
 
 const hs_cpu_tier hs_cpu_exact_tier = {

@@ -27,7 +27,7 @@ static size_t lay_out(const hs_attention *attention, unsigned char *scratch, wor
     return (size_t)(end - scratch);
 }
 
-size_t hs_exact_attention_scratch(const hs_call *call, const hs_kernel_run *run) {
+size_t HS_EXACT(attention_scratch)(const hs_call *call, const hs_kernel_run *run) {
     const hs_attention attention = hs_attention_of(call, run, 0);
     static unsigned char origin;
     workspace w;
@@ -80,7 +80,7 @@ static bool attend_head(const hs_call *call, const hs_attention *attention, size
                   hs_out(call, 0) + query * y_pitch + column, y_pitch, w);
 }
 
-void hs_exact_attention(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(attention)(const hs_call *call, hs_kernel_run *run) {
     const hs_attention attention = hs_attention_of(call, run, 0);
     const size_t heads = attention.sequences * attention.heads;
     bool nonfinite = false;

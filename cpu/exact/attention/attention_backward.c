@@ -44,7 +44,7 @@ static size_t lay_out(const hs_attention *attention, unsigned char *scratch, wor
     return (size_t)(end - scratch);
 }
 
-size_t hs_exact_attention_backward_scratch(const hs_call *call, const hs_kernel_run *run) {
+size_t HS_EXACT(attention_backward_scratch)(const hs_call *call, const hs_kernel_run *run) {
     const hs_attention attention = hs_attention_of(call, run, Q);
     static unsigned char origin;
     workspace w;
@@ -176,7 +176,7 @@ static bool differentiate_group(const hs_call *call, const hs_attention *attenti
     return nonfinite;
 }
 
-void hs_exact_attention_backward(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(attention_backward)(const hs_call *call, hs_kernel_run *run) {
     const hs_attention attention = hs_attention_of(call, run, Q);
     const size_t kv_heads = attention.heads / attention.group, groups = attention.sequences * kv_heads;
     bool nonfinite = false;

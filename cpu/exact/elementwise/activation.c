@@ -1,5 +1,5 @@
 /* SiLU and SwiGLU (policy, section 3). */
-#include "cpu/exact/elementwise/map.h"
+#include "cpu/exact/map.h"
 
 /* The derivative of x * sigmoid(x), with s = sigmoid(x). */
 static inline double silu_slope(double x, double s) { return s * (1.0 + x * (1.0 - s)); }
@@ -8,15 +8,17 @@ HS_MAP_SPAN(silu_span, a[i] * hs_sigmoid(a[i]))
 HS_MAP_SPAN(silu_backward_span, a[i] * silu_slope(b[i], hs_sigmoid(b[i])))
 HS_MAP_SPAN(swiglu_span, (a[i] * hs_sigmoid(a[i])) * b[i])
 
-void hs_exact_silu(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 1, HS_PARALLEL_COSTLY, silu_span); }
+void HS_EXACT(silu)(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 1, HS_PARALLEL_COSTLY, silu_span); }
 
-void hs_exact_silu_backward(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(silu_backward)(const hs_call *call, hs_kernel_run *run) {
     hs_map(call, run, 2, HS_PARALLEL_COSTLY, silu_backward_span);
 }
 
-void hs_exact_swiglu(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 2, HS_PARALLEL_COSTLY, swiglu_span); }
+void HS_EXACT(swiglu)(const hs_call *call, hs_kernel_run *run) {
+    hs_map(call, run, 2, HS_PARALLEL_COSTLY, swiglu_span);
+}
 
-void hs_exact_swiglu_backward(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(swiglu_backward)(const hs_call *call, hs_kernel_run *run) {
     const hs_spans spans = hs_spans_of(call, 3);
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (spans.total > HS_PARALLEL_COSTLY) reduction(| : seen)

@@ -44,7 +44,7 @@ static uint64_t update(const rates *rates_in, size_t count, double *w, double *m
     return seen;
 }
 
-void hs_exact_adamw(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(adamw)(const hs_call *call, hs_kernel_run *run) {
     const hs_spans spans = hs_spans_of(call, 1);
     const rates r = rates_of(call);
     /* An input that the operation clears. All operands are contiguous. */

@@ -1,4 +1,4 @@
-#include "cpu/exact/elementwise/map.h"
+#include "cpu/exact/map.h"
 
 HS_MAP_SPAN(add_span, a[i] + b[i])
 HS_MAP_SPAN(multiply_span, a[i] * b[i])
@@ -6,21 +6,21 @@ HS_MAP_SPAN(scale_span, a[i] * attributes->factor)
 HS_MAP_SPAN(log_span, hs_log(a[i]))
 HS_MAP_SPAN(log_backward_span, a[i] / b[i])
 
-void hs_exact_add(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 2, HS_PARALLEL_CHEAP, add_span); }
+void HS_EXACT(add)(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 2, HS_PARALLEL_CHEAP, add_span); }
 
-void hs_exact_multiply(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(multiply)(const hs_call *call, hs_kernel_run *run) {
     hs_map(call, run, 2, HS_PARALLEL_CHEAP, multiply_span);
 }
 
-void hs_exact_scale(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 1, HS_PARALLEL_CHEAP, scale_span); }
+void HS_EXACT(scale)(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 1, HS_PARALLEL_CHEAP, scale_span); }
 
-void hs_exact_log(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 1, HS_PARALLEL_COSTLY, log_span); }
+void HS_EXACT(log)(const hs_call *call, hs_kernel_run *run) { hs_map(call, run, 1, HS_PARALLEL_COSTLY, log_span); }
 
-void hs_exact_log_backward(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(log_backward)(const hs_call *call, hs_kernel_run *run) {
     hs_map(call, run, 2, HS_PARALLEL_CHEAP, log_backward_span);
 }
 
-void hs_exact_add_bias(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(add_bias)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     const double *bias = hs_in(call, 1);
     uint64_t seen = 0;
@@ -37,7 +37,7 @@ void hs_exact_add_bias(const hs_call *call, hs_kernel_run *run) {
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }
 
-void hs_exact_fill(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(fill)(const hs_call *call, hs_kernel_run *run) {
     const hs_spans spans = hs_spans_of(call, 0);
     if (spans.total == 0)
         return;

@@ -11,7 +11,7 @@ static uint64_t copy_row(size_t count, const double *x, double *y) {
     return seen;
 }
 
-void hs_exact_gather(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(gather)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     const int32_t *indices = hs_in_i32(call, 1);
     uint64_t seen = 0;
@@ -53,7 +53,7 @@ static uint64_t scatter_columns(const hs_call *call, size_t first, size_t last) 
 }
 
 /* Threads share columns out, in whole cache lines, so that every cell keeps its ascending order. */
-void hs_exact_gather_backward(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(gather_backward)(const hs_call *call, hs_kernel_run *run) {
     enum { LINE = 8 };
     const size_t columns = hs_columns(&call->outputs[0]), lines = (columns + LINE - 1) / LINE;
     const size_t parts = lines < run->threads ? lines : run->threads;

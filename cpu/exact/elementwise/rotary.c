@@ -44,6 +44,6 @@ static void turn_rows(const hs_call *call, hs_kernel_run *run,
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }
 
-void hs_exact_rotary(const hs_call *call, hs_kernel_run *run) { turn_rows(call, run, turn); }
+void HS_EXACT(rotary)(const hs_call *call, hs_kernel_run *run) { turn_rows(call, run, turn); }
 
-void hs_exact_rotary_backward(const hs_call *call, hs_kernel_run *run) { turn_rows(call, run, turn_back); }
+void HS_EXACT(rotary_backward)(const hs_call *call, hs_kernel_run *run) { turn_rows(call, run, turn_back); }

@@ -25,7 +25,7 @@ static uint64_t turn_band(const hs_call *call, size_t first) {
     return seen;
 }
 
-void hs_exact_transpose(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(transpose)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_CHEAP) reduction(| : seen)

@@ -3,7 +3,7 @@
 #include "cpu/exact/softmax.h"
 #include "cpu/exact/view.h"
 
-size_t hs_exact_cross_entropy_scratch(const hs_call *call, const hs_kernel_run *run) {
+size_t HS_EXACT(cross_entropy_scratch)(const hs_call *call, const hs_kernel_run *run) {
     (void)run;
     const size_t rows = hs_rows(&call->inputs[0]);
     return (rows + hs_tensor_sum_rows(rows)) * sizeof(double);
@@ -16,7 +16,7 @@ static double row_loss(size_t columns, const double *x, size_t target) {
     return hs_log(sum) - (x[target] - largest);
 }
 
-void hs_exact_cross_entropy(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(cross_entropy)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->inputs[0]), columns = hs_columns(&call->inputs[0]);
     const int32_t *targets = hs_in_i32(call, 1);
     double *losses = run->scratch;
@@ -39,7 +39,7 @@ static uint64_t differentiate_row(size_t columns, const double *x, int32_t targe
     return seen;
 }
 
-void hs_exact_cross_entropy_backward(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(cross_entropy_backward)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     const double seed = *hs_in(call, 0);
     const int32_t *targets = hs_in_i32(call, 2);

@@ -3,7 +3,7 @@
 #include "cpu/exact/reduction/rows.h"
 #include "cpu/exact/view.h"
 
-void hs_exact_rmsnorm(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(rmsnorm)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     const double *gain = hs_in(call, 1);
     uint64_t seen = 0;
@@ -36,7 +36,7 @@ static uint64_t differentiate_row(size_t columns, const double *dy, const double
     return seen;
 }
 
-void hs_exact_rmsnorm_backward_input(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(rmsnorm_backward_input)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     const double *gain = hs_in(call, 2);
     uint64_t seen = 0;

@@ -3,7 +3,7 @@
 #include "cpu/exact/sums.h"
 #include "cpu/exact/view.h"
 
-void hs_exact_softmax(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(softmax)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_COSTLY) reduction(| : seen)
@@ -16,7 +16,7 @@ void hs_exact_softmax(const hs_call *call, hs_kernel_run *run) {
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }
 
-void hs_exact_softmax_backward(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(softmax_backward)(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = hs_rows(&call->outputs[0]), columns = hs_columns(&call->outputs[0]);
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_CHEAP) reduction(| : seen)

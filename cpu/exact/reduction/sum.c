@@ -3,7 +3,7 @@
 #include "cpu/exact/reduction/tensor_sum.h"
 #include "cpu/exact/view.h"
 
-size_t hs_exact_sum_scratch(const hs_call *call, const hs_kernel_run *run) {
+size_t HS_EXACT(sum_scratch)(const hs_call *call, const hs_kernel_run *run) {
     (void)run;
     return hs_tensor_sum_rows(hs_elements(&call->inputs[0])) * sizeof(double);
 }
@@ -36,8 +36,8 @@ static void sum_tensor(const hs_call *call, hs_kernel_run *run, double (*sum_row
     run->nonfinite = run->nonfinite || hs_any_nonfinite(hs_nonfinite(total));
 }
 
-void hs_exact_sum(const hs_call *call, hs_kernel_run *run) { sum_tensor(call, run, sum_plain, 1.0); }
+void HS_EXACT(sum)(const hs_call *call, hs_kernel_run *run) { sum_tensor(call, run, sum_plain, 1.0); }
 
-void hs_exact_square_sum(const hs_call *call, hs_kernel_run *run) {
+void HS_EXACT(square_sum)(const hs_call *call, hs_kernel_run *run) {
     sum_tensor(call, run, sum_squares, *hs_in(call, 1));
 }

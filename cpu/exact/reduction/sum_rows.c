@@ -9,7 +9,7 @@ static size_t blocks_of(const hs_call *call) {
     return (hs_rows(&call->inputs[0]) + HS_SUM_ROWS_BLOCK - 1) / HS_SUM_ROWS_BLOCK;
 }
 
-size_t hs_exact_sum_rows_scratch(const hs_call *call, const hs_kernel_run *run) {
+size_t HS_EXACT(sum_rows_scratch)(const hs_call *call, const hs_kernel_run *run) {
     (void)run;
     return blocks_of(call) * hs_columns(&call->inputs[0]) * sizeof(double);
 }
@@ -52,6 +52,6 @@ static void sum_rows(const hs_call *call, hs_kernel_run *run, add_row *add) {
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }
 
-void hs_exact_sum_rows(const hs_call *call, hs_kernel_run *run) { sum_rows(call, run, add_plain); }
+void HS_EXACT(sum_rows)(const hs_call *call, hs_kernel_run *run) { sum_rows(call, run, add_plain); }
 
-void hs_exact_rmsnorm_backward_gain(const hs_call *call, hs_kernel_run *run) { sum_rows(call, run, add_gain); }
+void HS_EXACT(rmsnorm_backward_gain)(const hs_call *call, hs_kernel_run *run) { sum_rows(call, run, add_gain); }

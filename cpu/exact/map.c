@@ -1,4 +1,4 @@
-#include "cpu/exact/elementwise/map.h"
+#include "cpu/exact/map.h"
 
 void hs_map(const hs_call *call, hs_kernel_run *run, unsigned inputs, size_t threshold, hs_map_span *map) {
     const hs_spans spans = hs_spans_of(call, inputs);
