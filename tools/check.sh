@@ -48,7 +48,7 @@ say 'Tests, gcc'
 ctest --preset release
 
 say 'Tests, clang'
-ctest --test-dir build/clang --output-on-failure
+ctest --test-dir build/clang --output-on-failure --label-exclude long
 
 say 'Tests, sanitizers'
 ctest --preset debug
