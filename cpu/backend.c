@@ -14,24 +14,31 @@
 #include "cpu/team.h"
 #include "precision/environment.h"
 
-enum { ALIGNMENT = 64, MOST_THREADS = 1024 };
+enum { ALIGNMENT = 64, MOST_THREADS = 1024, REASON = 448 };
 
 typedef struct cpu_backend {
     hs_backend base;
     hs_backend_api api;
     const hs_cpu_tier *tier;
     hstep_lever levers[HS_CPU_MAX_LEVERS];
+    char reasons[HS_CPU_MAX_LEVERS][REASON]; /* of levers that were set from outside */
+    bool left_out[HS_CPU_MAX_LEVERS];        /* exact levers */
     unsigned threads;
     char device[128];
 } cpu_backend;
 
+/* What computes a call. */
+typedef struct chosen {
+    hs_kernel *kernel;
+    const hs_kit *kit; /* NULL for none */
+} chosen;
+
 struct hs_program {
     size_t count;
     hs_call *calls;
-    hs_kernel **kernels;
-    const hs_kit **kits; /* of each kernel, NULL for none */
-    bool *nonfinite;     /* since the last finish */
-    hs_fault *faults;    /* of the last run; only in tiers that locate */
+    chosen *chosen, *exact; /* of each call; exact is NULL where they are the same */
+    bool *nonfinite;        /* since the last finish */
+    hs_fault *faults;       /* of the last run; only in tiers that locate */
     void *scratch;
 };
 
@@ -48,46 +55,80 @@ static size_t levers(const hs_backend *backend, const hstep_lever **table) {
     return as_cpu(backend)->tier->lever_count;
 }
 
-static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, hs_operation operation) {
-    for (size_t i = 0; i < cpu->tier->entry_count; i++) {
-        const hs_kernel_entry *entry = &cpu->tier->entries[i];
-        if (entry->operation == operation && cpu->levers[entry->lever].state == HSTEP_LEVER_ACTIVE)
-            return entry;
-    }
+/* Whether a row of the table may compute a call. Only gated kernels store sums that are not rounded. */
+static bool may_serve(const cpu_backend *cpu, const hs_kernel_entry *entry, const hs_call *call, bool exact_only) {
+    const hs_cpu_lever *lever = &cpu->tier->levers[entry->lever];
+    if (entry->operation != call->operation || cpu->levers[entry->lever].state != HSTEP_LEVER_ACTIVE)
+        return false;
+    if (lever->exact)
+        return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;
+    return !exact_only && lever->precision == call->precision && (!lever->accepts || lever->accepts(call));
+}
+
+static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, const hs_call *call, bool exact_only) {
+    for (size_t i = 0; i < cpu->tier->entry_count; i++)
+        if (may_serve(cpu, &cpu->tier->entries[i], call, exact_only))
+            return &cpu->tier->entries[i];
     return NULL;
 }
 
-static bool serves(const cpu_backend *cpu, size_t lever) {
+static bool does_work(const cpu_backend *cpu, size_t lever) {
     for (int operation = 0; operation < HS_OP_COUNT; operation++) {
-        const hs_kernel_entry *entry = find_kernel(cpu, (hs_operation)operation);
+        const hs_kernel_entry *entry = find_kernel(cpu, &(hs_call){.operation = (hs_operation)operation}, true);
         if (entry && entry->lever == lever)
             return true;
     }
     return false;
 }
 
-/* Finds out which levers are there and which of them have work to do. `only`: see hs_cpu_create_with_lever, or NULL. */
-static void set_levers(cpu_backend *cpu, const char *only) {
+static hstep_lever_state detect(const hs_cpu_lever *lever) {
+    return lever->detect ? lever->detect() : HSTEP_LEVER_ACTIVE;
+}
+
+/* Finds out which exact levers are there and which of them have work to do. */
+static void set_exact_levers(cpu_backend *cpu) {
     const hs_cpu_tier *tier = cpu->tier;
     for (size_t i = 0; i < tier->lever_count; i++) {
         const hs_cpu_lever *lever = &tier->levers[i];
-        const hstep_lever_state state = lever->detect ? lever->detect() : HSTEP_LEVER_ACTIVE;
-        cpu->levers[i] = (hstep_lever){lever->name, lever->exact, state,
-                                       state == HSTEP_LEVER_ACTIVE ? lever->active : lever->missing};
-        if (state == HSTEP_LEVER_ACTIVE && lever->detect && only && strcmp(lever->name, only) != 0) {
-            cpu->levers[i].state = HSTEP_LEVER_DISABLED;
-            cpu->levers[i].reason = "left out on request";
-        }
+        if (!lever->exact || cpu->left_out[i])
+            continue;
+        cpu->levers[i].state = detect(lever);
+        cpu->levers[i].reason = cpu->levers[i].state == HSTEP_LEVER_ACTIVE ? lever->active : lever->missing;
     }
     for (size_t i = 0; i < tier->lever_count; i++)
-        if (cpu->levers[i].state == HSTEP_LEVER_ACTIVE && !serves(cpu, i)) {
+        if (tier->levers[i].exact && cpu->levers[i].state == HSTEP_LEVER_ACTIVE && !does_work(cpu, i)) {
             cpu->levers[i].state = HSTEP_LEVER_DISABLED;
             cpu->levers[i].reason = "a faster lever does all its work";
         }
 }
 
+static void lever_facts(const hs_backend *backend, size_t lever, hs_lever_facts *facts) {
+    const hs_cpu_lever *row = &as_cpu(backend)->tier->levers[lever];
+    *facts = (hs_lever_facts){.fallback = row->exact && !row->detect, .precision = row->precision};
+}
+
+static void lever_find(const hs_backend *backend, size_t lever, hs_lever_findings *findings) {
+    const hs_cpu_lever *row = &as_cpu(backend)->tier->levers[lever];
+    *findings = (hs_lever_findings){.state = detect(row)};
+    const bool there = findings->state == HSTEP_LEVER_ACTIVE;
+    (void)snprintf(findings->reason, sizeof findings->reason, "%s", there ? row->active : row->missing);
+    if (there && row->describe)
+        row->describe(findings);
+}
+
+static void lever_set(hs_backend *backend, size_t lever, hstep_lever_state state, const char *reason) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    (void)snprintf(cpu->reasons[lever], REASON, "%s", reason);
+    cpu->levers[lever].state = state;
+    cpu->levers[lever].reason = cpu->reasons[lever];
+    cpu->left_out[lever] = state != HSTEP_LEVER_ACTIVE;
+    if (cpu->tier->levers[lever].exact)
+        set_exact_levers(cpu);
+}
+
 static bool supports(const hs_backend *backend, hs_operation operation, hstep_precision precision) {
-    return (unsigned)precision <= HSTEP_PRECISION_BF16 && find_kernel(as_cpu(backend), operation) != NULL;
+    const hs_call call = {.operation = operation, .precision = precision};
+    return (unsigned)precision <= HSTEP_PRECISION_BF16 && find_kernel(as_cpu(backend), &call, true) != NULL;
 }
 
 /* Aligned, and never NULL because bytes is 0. */
@@ -156,12 +197,35 @@ static void program_destroy(hs_backend *backend, hs_program *program) {
     if (!program)
         return;
     free(program->calls);
-    free(program->kernels);
-    free(program->kits);
+    free(program->chosen);
+    free(program->exact);
     free(program->nonfinite);
     free(program->faults);
     free(program->scratch);
     free(program);
+}
+
+/* Chooses the kernel of a call and widens *scratch to what it needs. */
+static hstep_status choose(const cpu_backend *cpu, const hs_call *call, bool exact_only, chosen *result,
+                           size_t *scratch, hstep_error *error) {
+    const hs_kernel_entry *entry = find_kernel(cpu, call, exact_only);
+    if (!entry) {
+        const char *name = hs_operation_name(call->operation);
+        return hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, name, "the backend %s has no kernel for %s",
+                                 cpu->tier->name, name);
+    }
+    *result = (chosen){entry->kernel, entry->kits ? (*entry->kits)[call->precision] : NULL};
+    const hs_kernel_run run = {.threads = cpu->threads, .kit = result->kit};
+    const size_t needed = entry->scratch ? entry->scratch(call, &run) : 0;
+    *scratch = needed > *scratch ? needed : *scratch;
+    return HSTEP_OK;
+}
+
+static bool gates_anything(const cpu_backend *cpu) {
+    for (size_t i = 0; i < cpu->tier->lever_count; i++)
+        if (!cpu->tier->levers[i].exact && cpu->levers[i].state == HSTEP_LEVER_ACTIVE)
+            return true;
+    return false;
 }
 
 /* Chooses the kernels and returns the largest scratch that one of them needs. */
@@ -170,35 +234,28 @@ static hstep_status resolve(const cpu_backend *cpu, hs_program *program, size_t 
     for (size_t i = 0; i < program->count; i++) {
         const hs_call *call = &program->calls[i];
         HS_FORWARD(hs_check_call(call, error));
-        const hs_kernel_entry *entry = find_kernel(cpu, call->operation);
-        if (!entry) {
-            const char *name = hs_operation_name(call->operation);
-            return hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, name, "the backend %s has no kernel for %s",
-                                     cpu->tier->name, name);
-        }
-        program->kernels[i] = entry->kernel;
-        program->kits[i] = entry->kits ? (*entry->kits)[call->precision] : NULL;
-        const hs_kernel_run run = {.threads = cpu->threads, .kit = program->kits[i]};
-        const size_t needed = entry->scratch ? entry->scratch(call, &run) : 0;
-        if (needed > *scratch)
-            *scratch = needed;
+        HS_FORWARD(choose(cpu, call, false, &program->chosen[i], scratch, error));
+        /* Sums that no exact kernel stores are for the gate alone, which runs them as they are. */
+        if (program->exact && choose(cpu, call, true, &program->exact[i], scratch, NULL) != HSTEP_OK)
+            program->exact[i] = program->chosen[i];
     }
     return HSTEP_OK;
 }
 
-static hs_program *allocate_program(const hs_cpu_tier *tier, size_t count) {
+static hs_program *allocate_program(const cpu_backend *cpu, size_t count) {
     hs_program *program = calloc(1, sizeof *program);
     if (!program)
         return NULL;
     const size_t room = count ? count : 1;
+    const bool gated = gates_anything(cpu), locates = cpu->tier->locates;
     program->count = count;
     program->calls = calloc(room, sizeof *program->calls);
-    program->kernels = calloc(room, sizeof *program->kernels);
-    program->kits = calloc(room, sizeof *program->kits);
+    program->chosen = calloc(room, sizeof *program->chosen);
+    program->exact = gated ? calloc(room, sizeof *program->exact) : NULL;
     program->nonfinite = calloc(room, sizeof *program->nonfinite);
-    program->faults = tier->locates ? calloc(room, sizeof *program->faults) : NULL;
-    if (!program->calls || !program->kernels || !program->kits || !program->nonfinite ||
-        (tier->locates && !program->faults)) {
+    program->faults = locates ? calloc(room, sizeof *program->faults) : NULL;
+    if (!program->calls || !program->chosen || (gated && !program->exact) || !program->nonfinite ||
+        (locates && !program->faults)) {
         program_destroy(NULL, program);
         return NULL;
     }
@@ -208,7 +265,7 @@ static hs_program *allocate_program(const hs_cpu_tier *tier, size_t count) {
 static hstep_status program_create(hs_backend *backend, const hs_call *calls, size_t count, hs_program **program,
                                    hstep_error *error) {
     const cpu_backend *cpu = as_cpu(backend);
-    hs_program *made = allocate_program(cpu->tier, count);
+    hs_program *made = allocate_program(cpu, count);
     if (!made)
         return hs_fail_memory(error, "a program");
     if (count > 0)
@@ -242,9 +299,8 @@ static void scan_outputs(const hs_call *call, hs_fault *fault) {
     }
 }
 
-static hstep_status program_run(hs_backend *backend, hs_program *program, size_t first, size_t count,
-                                hstep_error *error) {
-    const cpu_backend *cpu = as_cpu(backend);
+static hstep_status run_chosen(const cpu_backend *cpu, hs_program *program, const chosen *kernels, size_t first,
+                               size_t count, hstep_error *error) {
     HS_RETURN_IF(first > program->count || count > program->count - first, error, HSTEP_ERROR_ARGUMENT,
                  "calls %zu to %zu + %zu lie outside a program of %zu", first, first, count, program->count);
     const char *refusal = hs_environment_refusal();
@@ -252,10 +308,10 @@ static hstep_status program_run(hs_backend *backend, hs_program *program, size_t
     for (size_t i = first; i < first + count; i++) {
         hs_fault *fault = cpu->tier->locates ? &program->faults[i] : NULL;
         hs_kernel_run run = {
-            .threads = cpu->threads, .kit = program->kits[i], .scratch = program->scratch, .fault = fault};
+            .threads = cpu->threads, .kit = kernels[i].kit, .scratch = program->scratch, .fault = fault};
         if (fault)
             *fault = (hs_fault){0};
-        program->kernels[i](&program->calls[i], &run);
+        kernels[i].kernel(&program->calls[i], &run);
         if (fault) {
             if (!fault->found)
                 scan_outputs(&program->calls[i], fault);
@@ -264,6 +320,17 @@ static hstep_status program_run(hs_backend *backend, hs_program *program, size_t
         program->nonfinite[i] |= run.nonfinite;
     }
     return HSTEP_OK;
+}
+
+static hstep_status program_run(hs_backend *backend, hs_program *program, size_t first, size_t count,
+                                hstep_error *error) {
+    return run_chosen(as_cpu(backend), program, program->chosen, first, count, error);
+}
+
+static hstep_status program_run_exact(hs_backend *backend, hs_program *program, size_t first, size_t count,
+                                      hstep_error *error) {
+    const chosen *kernels = program->exact ? program->exact : program->chosen;
+    return run_chosen(as_cpu(backend), program, kernels, first, count, error);
 }
 
 static hstep_status program_finish(hs_backend *backend, hs_program *program, uint32_t *flags, hstep_error *error) {
@@ -310,11 +377,20 @@ static unsigned available_processors(void) {
     return online > 0 ? (unsigned)online : 1;
 }
 
-static hstep_status create(const hs_cpu_tier *tier, unsigned thread_count, const char *lever, hs_backend **backend,
-                           hstep_error *error) {
-    HS_RETURN_IF(thread_count > MOST_THREADS, error, HSTEP_ERROR_ARGUMENT, "%u threads; give at most %d", thread_count,
-                 MOST_THREADS);
-    HS_FORWARD(hs_team_start(thread_count, error));
+static void start_levers(cpu_backend *cpu) {
+    for (size_t i = 0; i < cpu->tier->lever_count; i++)
+        cpu->levers[i] = (hstep_lever){.name = cpu->tier->levers[i].name,
+                                       .exact = cpu->tier->levers[i].exact,
+                                       .state = HSTEP_LEVER_DISABLED,
+                                       .reason = "not asked for"};
+    set_exact_levers(cpu);
+}
+
+hstep_status hs_cpu_create_tier(const hs_cpu_tier *tier, unsigned thread_count, hs_backend **backend,
+                                hstep_error *error) {
+    const unsigned count = thread_count ? thread_count : available_processors();
+    HS_RETURN_IF(count > MOST_THREADS, error, HSTEP_ERROR_ARGUMENT, "%u threads; give at most %d", count, MOST_THREADS);
+    HS_FORWARD(hs_team_start(count, error));
     cpu_backend *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
         return hs_fail_memory(error, "a backend");
@@ -323,6 +399,9 @@ static hstep_status create(const hs_cpu_tier *tier, unsigned thread_count, const
                                 .device = device,
                                 .threads = threads,
                                 .levers = levers,
+                                .lever_facts = lever_facts,
+                                .lever_find = lever_find,
+                                .lever_set = lever_set,
                                 .supports = supports,
                                 .buffer_create = buffer_create,
                                 .buffer_destroy = buffer_destroy,
@@ -332,33 +411,39 @@ static hstep_status create(const hs_cpu_tier *tier, unsigned thread_count, const
                                 .program_create = program_create,
                                 .program_destroy = program_destroy,
                                 .program_run = program_run,
+                                .program_run_exact = program_run_exact,
                                 .program_finish = program_finish,
                                 .locate = tier->locates ? locate : NULL};
     cpu->base.api = &cpu->api;
     cpu->tier = tier;
-    cpu->threads = thread_count;
-    set_levers(cpu, lever);
+    cpu->threads = count;
+    start_levers(cpu);
     read_device_name(cpu->device, sizeof cpu->device);
     *backend = &cpu->base;
     return HSTEP_OK;
 }
 
 hstep_status hs_cpu_reference_create(hs_backend **backend, hstep_error *error) {
-    return create(&hs_cpu_reference_tier, 1, NULL, backend, error);
+    return hs_cpu_create_tier(&hs_cpu_reference_tier, 1, backend, error);
 }
 
 hstep_status hs_cpu_create(unsigned thread_count, hs_backend **backend, hstep_error *error) {
-    return create(&hs_cpu_exact_tier, thread_count ? thread_count : available_processors(), NULL, backend, error);
+    return hs_cpu_create_tier(&hs_cpu_exact_tier, thread_count, backend, error);
 }
 
 hstep_status hs_cpu_create_with_lever(unsigned thread_count, const char *lever, hs_backend **backend,
                                       hstep_error *error) {
     const hs_cpu_tier *tier = &hs_cpu_exact_tier;
-    size_t i = 0;
-    while (i < tier->lever_count && strcmp(tier->levers[i].name, lever) != 0)
-        i++;
-    HS_RETURN_IF(i == tier->lever_count, error, HSTEP_ERROR_ARGUMENT, "there is no lever %s", lever);
-    HS_RETURN_IF(tier->levers[i].detect && tier->levers[i].detect() != HSTEP_LEVER_ACTIVE, error,
-                 HSTEP_ERROR_BACKEND_UNAVAILABLE, "the lever %s is not there: %s", lever, tier->levers[i].missing);
-    return create(tier, thread_count ? thread_count : available_processors(), lever, backend, error);
+    size_t chosen_lever = 0;
+    while (chosen_lever < tier->lever_count && strcmp(tier->levers[chosen_lever].name, lever) != 0)
+        chosen_lever++;
+    HS_RETURN_IF(chosen_lever == tier->lever_count, error, HSTEP_ERROR_ARGUMENT, "there is no lever %s", lever);
+    HS_RETURN_IF(detect(&tier->levers[chosen_lever]) != HSTEP_LEVER_ACTIVE, error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
+                 "the lever %s is not there: %s", lever, tier->levers[chosen_lever].missing);
+    HS_FORWARD(hs_cpu_create(thread_count, backend, error));
+    for (size_t i = 0; i < tier->lever_count; i++)
+        if (i != chosen_lever && tier->levers[i].exact && detect(&tier->levers[i]) == HSTEP_LEVER_ACTIVE &&
+            tier->levers[i].detect)
+            lever_set(*backend, i, HSTEP_LEVER_DISABLED, "left out on request");
+    return HSTEP_OK;
 }

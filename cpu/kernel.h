@@ -43,8 +43,14 @@ typedef struct hs_kernel_entry {
 typedef struct hs_cpu_lever {
     const char *name;
     bool exact;
-    hstep_lever_state (*detect)(void); /* ACTIVE, ABSENT or NOT_BUILT; NULL: always there */
+    hstep_lever_state (*detect)(void); /* ACTIVE, ABSENT or NOT_BUILT; NULL: always there, the fallback */
     const char *active, *missing;      /* the reason for the state */
+
+    /* Of gated levers: the one precision that they serve; whether a call can be theirs, beyond that (NULL: any can);
+       and what is to be found out about one that is there. */
+    hstep_precision precision;
+    bool (*accepts)(const hs_call *call);
+    void (*describe)(hs_lever_findings *findings);
 } hs_cpu_lever;
 
 enum { HS_CPU_MAX_LEVERS = 8 };
@@ -61,6 +67,9 @@ typedef struct hs_cpu_tier {
 
 extern const hs_cpu_tier hs_cpu_reference_tier;
 extern const hs_cpu_tier hs_cpu_exact_tier;
+
+/* A backend of any tier, which must outlive it; hs_cpu_create and hs_cpu_reference_create are made of it. */
+hstep_status hs_cpu_create_tier(const hs_cpu_tier *tier, unsigned threads, hs_backend **backend, hstep_error *error);
 
 static inline const double *hs_in(const hs_call *call, unsigned i) {
     return (const double *)(const void *)(call->inputs[i].buffer->data + call->inputs[i].offset);

@@ -151,6 +151,9 @@ typedef struct hs_attributes {
     size_t sequences, heads, kv_heads, head_width;
     double epsilon, factor;
     bool decay; /* ADAMW: this tensor decays */
+    /* MATMUL: y gets the kernel's own sums, before their last rounding. In the mixed precisions only gated kernels can
+       do that, for the gate; in f64 the sums are the result. */
+    bool sums;
 } hs_attributes;
 
 typedef struct hs_call {
@@ -171,6 +174,20 @@ typedef struct hs_fault {
     double value;
 } hs_fault;
 
+/* What is known of a lever without looking for it. */
+typedef struct hs_lever_facts {
+    bool fallback;             /* what serves when nothing else does: it cannot be left out */
+    hstep_precision precision; /* of a gated lever: the one that it serves, in MATMUL */
+} hs_lever_facts;
+
+/* What was found when it was looked for. */
+typedef struct hs_lever_findings {
+    hstep_lever_state state; /* ACTIVE when it could be used */
+    char reason[192];        /* for the state */
+    char identity[256];      /* of a gated lever: what stands behind it. A verdict holds for this text alone */
+    char remark[192];        /* what people should know about it, or empty */
+} hs_lever_findings;
+
 /*
  * What a backend does. Functions that return a status fill *error (engine/error.h). Buffers and programs belong to the
  * backend that made them and are destroyed before it.
@@ -181,6 +198,15 @@ typedef struct hs_backend_api {
     const char *(*device)(const hs_backend *backend);
     unsigned (*threads)(const hs_backend *backend);
     size_t (*levers)(const hs_backend *backend, const hstep_lever **levers);
+
+    /*
+     * Choosing levers (engine/levers), before programs are made: a program keeps the kernels it was made with. A new
+     * backend uses all its exact levers and no gated one. lever_find looks for a lever, which it does not change. The
+     * reason of lever_set is copied. All three may be NULL: nothing to choose.
+     */
+    void (*lever_facts)(const hs_backend *backend, size_t lever, hs_lever_facts *facts);
+    void (*lever_find)(const hs_backend *backend, size_t lever, hs_lever_findings *findings);
+    void (*lever_set)(hs_backend *backend, size_t lever, hstep_lever_state state, const char *reason);
 
     /* Whether a call of this operation and precision can be prepared; asked when a plan is made. */
     bool (*supports)(const hs_backend *backend, hs_operation operation, hstep_precision precision);
@@ -205,6 +231,10 @@ typedef struct hs_backend_api {
      */
     hstep_status (*program_run)(hs_backend *backend, hs_program *program, size_t first, size_t count,
                                 hstep_error *error);
+
+    /* The same with exact levers alone, whatever the program was made with. NULL: there are no others. */
+    hstep_status (*program_run_exact)(hs_backend *backend, hs_program *program, size_t first, size_t count,
+                                      hstep_error *error);
 
     /*
      * Waits. Where flags is not NULL, flags[i] becomes 1 when call i stored a nonfinite value (in an output or a part)

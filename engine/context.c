@@ -7,7 +7,7 @@
 #include "engine/error.h"
 
 hstep_context_options hstep_context_defaults(void) {
-    return (hstep_context_options){.backend = HSTEP_BACKEND_AUTO, .threads = 0};
+    return (hstep_context_options){.backend = HSTEP_BACKEND_AUTO, .threads = 0, .levers = "exact"};
 }
 
 hstep_status hs_context_adopt(hs_backend *backend, hs_backend *reference, hstep_context **context, hstep_error *error) {
@@ -16,6 +16,7 @@ hstep_status hs_context_adopt(hs_backend *backend, hs_backend *reference, hstep_
         return hs_fail_memory(error, "a context");
     made->backend = backend;
     made->reference = reference;
+    hs_levers_copy(backend, &made->levers);
     *context = made;
     return HSTEP_OK;
 }
@@ -35,14 +36,30 @@ static hstep_status create_backend(const hstep_context_options *options, hs_back
                    (int)options->backend);
 }
 
+static hstep_status choose_levers(hstep_context *context, const hstep_context_options *options, hstep_error *error) {
+    const hs_lever_request request = {.selection = options->levers,
+                                      .products = options->products,
+                                      .product_count = options->product_count,
+                                      .judge_anew = options->judge_anew != 0};
+    return hs_levers_choose(context->backend, &request, &context->levers, error);
+}
+
 hstep_status hstep_context_create(const hstep_context_options *options, hstep_context **context, hstep_error *error) {
     HS_RETURN_IF(context == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_context_create: no place for the context");
     const hstep_context_options defaults = hstep_context_defaults();
     hs_backend *backend = NULL;
+    hstep_context *made = NULL;
     HS_FORWARD(create_backend(options != NULL ? options : &defaults, &backend, error));
-    const hstep_status status = hs_context_adopt(backend, NULL, context, error);
-    if (status != HSTEP_OK)
+    hstep_status status = hs_context_adopt(backend, NULL, &made, error);
+    if (status != HSTEP_OK) {
         backend->api->destroy(backend);
+        return status;
+    }
+    status = choose_levers(made, options != NULL ? options : &defaults, error);
+    if (status != HSTEP_OK)
+        hstep_context_destroy(made);
+    else
+        *context = made;
     return status;
 }
 
@@ -51,6 +68,7 @@ void hstep_context_destroy(hstep_context *context) {
         return;
     if (context->reference != NULL && context->reference != context->backend)
         context->reference->api->destroy(context->reference);
+    hs_lever_table_free(&context->levers);
     context->backend->api->destroy(context->backend);
     free(context);
 }
@@ -77,5 +95,6 @@ unsigned hstep_context_threads(const hstep_context *context) {
 }
 
 size_t hstep_context_levers(const hstep_context *context, const hstep_lever **levers) {
-    return context->backend->api->levers(context->backend, levers);
+    *levers = context->levers.levers;
+    return context->levers.count;
 }

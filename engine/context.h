@@ -3,13 +3,16 @@
 #define HS_ENGINE_CONTEXT_H
 
 #include "engine/backend.h"
+#include "engine/levers/levers.h"
 
 struct hstep_context {
     hs_backend *backend;
     hs_backend *reference; /* made when first needed; may be the backend itself */
+    hs_lever_table levers;
 };
 
-/* For tests: a context on backends made elsewhere, which it then owns. reference may be NULL. */
+/* For tests: a context on backends made elsewhere, which it then owns, with their levers as they are. reference may be
+ * NULL. */
 hstep_status hs_context_adopt(hs_backend *backend, hs_backend *reference, hstep_context **context, hstep_error *error);
 
 /* The backend that names overflows (policy, section 5). */

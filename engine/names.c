@@ -56,6 +56,15 @@ const char *hstep_lever_state_name(hstep_lever_state state) {
     return index < COUNT(names) ? names[index] : "unknown state";
 }
 
+int hstep_levers_exact(const hstep_lever *levers, size_t count, hstep_precision precision) {
+    for (size_t i = 0; i < count; i++) {
+        const hstep_lever *lever = &levers[i];
+        if (!lever->exact && lever->state == HSTEP_LEVER_ACTIVE && lever->gate && lever->gate->precision == precision)
+            return 0;
+    }
+    return 1;
+}
+
 const char *hs_operation_name(hs_operation operation) {
     static const char *const names[] = {
 #define HS_NAME(id, name) name,

@@ -1,5 +1,7 @@
 #include "precision/matmul.h"
 
+#include <math.h>
+
 #include "precision/format.h"
 
 static double hs_chain_f64(size_t count, const double *a, size_t a_stride, const double *b, size_t b_stride) {
@@ -39,4 +41,40 @@ void hs_policy_matmul(hstep_precision precision, size_t m, size_t n, size_t k, h
                 sums[i * n + j] = sum;
         }
     }
+}
+
+/* Steps along k that every row takes before the next ones, so that what they read of b stays in the processor. */
+enum { HS_SUM_STEPS = 128 };
+
+/* Continues the chains of one row over k steps: two at a time, one after the other in every cell. */
+#define HS_DEFINE_CONTINUE(name, real, magnitude)                                                                      \
+    static void name(size_t n, size_t k, const double *a, const double *b, double *restrict sums,                      \
+                     double *restrict magnitudes) {                                                                    \
+        for (; k >= 2; k -= 2, a += 2, b += 2 * n)                                                                     \
+            for (size_t j = 0; j < n; j++) {                                                                           \
+                const real p = (real)a[0] * (real)b[j], q = (real)a[1] * (real)b[n + j];                               \
+                const real s = (real)sums[j] + p;                                                                      \
+                sums[j] = (double)(s + q);                                                                             \
+                magnitudes[j] += (double)magnitude(p) + (double)magnitude(q);                                          \
+            }                                                                                                          \
+        for (size_t j = 0; j < n && k > 0; j++) {                                                                      \
+            const real p = (real)a[0] * (real)b[j];                                                                    \
+            sums[j] = (double)((real)sums[j] + p);                                                                     \
+            magnitudes[j] += (double)magnitude(p);                                                                     \
+        }                                                                                                              \
+    }
+
+HS_DEFINE_CONTINUE(hs_continue_f64, double, fabs)
+HS_DEFINE_CONTINUE(hs_continue_f32, float, fabsf)
+
+void hs_policy_sums(hstep_precision precision, size_t m, size_t n, size_t k, const double *a, const double *b,
+                    double *sums, double *magnitudes) {
+    for (size_t i = 0; i < m * n; i++)
+        sums[i] = magnitudes[i] = 0;
+    for (size_t first = 0; first < k; first += HS_SUM_STEPS)
+        for (size_t i = 0; i < m; i++) {
+            const size_t steps = k - first < HS_SUM_STEPS ? k - first : HS_SUM_STEPS;
+            (precision == HSTEP_PRECISION_F64 ? hs_continue_f64 : hs_continue_f32)(
+                n, steps, a + i * k + first, b + first * n, sums + i * n, magnitudes + i * n);
+        }
 }

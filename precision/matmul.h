@@ -19,4 +19,11 @@ typedef struct hs_matrix {
 void hs_policy_matmul(hstep_precision precision, size_t m, size_t n, size_t k, hs_matrix a, hs_matrix b, double *y,
                       size_t y_stride, double *sums);
 
+/*
+ * The same chains before the last rounding, for dense row-major operands that the precision represents as they are, and
+ * the sums of |p_k|: what the gate of a lever compares with, in a form that vectorises.
+ */
+void hs_policy_sums(hstep_precision precision, size_t m, size_t n, size_t k, const double *a, const double *b,
+                    double *sums, double *magnitudes);
+
 #endif

@@ -1,15 +1,29 @@
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/product/kit.h"
+#include "cpu/gated/openblas.h"
 #include "cpu/processor.h"
 
-enum { AVX512, AVX2, PORTABLE, LEVERS };
+enum { AVX512, AVX2, PORTABLE, OPENBLAS, LEVERS };
 
 static const hs_cpu_lever levers[LEVERS] = {
-    [AVX512] = {"cpu.avx512", true, hs_detect_avx512, "vectors of 512 bits",
-                "the processor or the system lacks AVX-512 F, BW, DQ or VL"},
-    [AVX2] = {"cpu.avx2", true, hs_detect_avx2, "vectors of 256 bits, with FMA in products",
-              "the processor or the system lacks AVX2, FMA or F16C"},
-    [PORTABLE] = {"cpu.portable", true, NULL, "plain C, threaded, runs on every processor", NULL},
+    [AVX512] = {.name = "cpu.avx512",
+                .exact = true,
+                .detect = hs_detect_avx512,
+                .active = "vectors of 512 bits",
+                .missing = "the processor or the system lacks AVX-512 F, BW, DQ or VL"},
+    [AVX2] = {.name = "cpu.avx2",
+              .exact = true,
+              .detect = hs_detect_avx2,
+              .active = "vectors of 256 bits, with FMA in products",
+              .missing = "the processor or the system lacks AVX2, FMA or F16C"},
+    [PORTABLE] = {.name = "cpu.portable", .exact = true, .active = "plain C, threaded, runs on every processor"},
+    [OPENBLAS] = {.name = "cpu.openblas",
+                  .detect = hs_openblas_detect,
+                  .active = "OpenBLAS dgemm",
+                  .missing = "libopenblas.so.0 cannot be loaded, or lacks cblas_dgemm (Debian: libopenblas0)",
+                  .precision = HSTEP_PRECISION_F64,
+                  .accepts = hs_openblas_accepts,
+                  .describe = hs_openblas_describe},
 };
 
 /* The kernels of one lever. */
@@ -50,8 +64,10 @@ static const hs_cpu_lever levers[LEVERS] = {
         HS_OP_ADAMW, lever, HS_JOINED(adamw, target), NULL, NULL                                                       \
     }
 
-/* Faster levers come first; the portable kernels serve whatever is left. */
+/* Rows of gated levers stand first, and those of faster ones go before those of the portable kernels, which serve
+ * whatever is left. */
 static const hs_kernel_entry entries[] = {
+    {HS_OP_MATMUL, OPENBLAS, hs_matmul_openblas_f64, NULL, NULL},
 #ifdef HS_X86_64
     HS_ROWS(AVX512, avx512),
     HS_ROWS(AVX2, avx2),

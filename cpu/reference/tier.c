@@ -7,7 +7,8 @@ void hs_fault_note(hs_kernel_run *run, const char *part, uint64_t index, double 
         *run->fault = (hs_fault){true, -1, part, index, value};
 }
 
-static const hs_cpu_lever levers[] = {{"cpu.reference", true, NULL, "always there: it is the oracle", NULL}};
+static const hs_cpu_lever levers[] = {
+    {.name = "cpu.reference", .exact = true, .active = "always there: it is the oracle"}};
 
 static const hs_kernel_entry entries[] = {
     {HS_OP_MATMUL, 0, hs_reference_matmul, NULL, NULL},

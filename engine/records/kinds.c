@@ -59,6 +59,27 @@ static void put_dtypes(hs_record *record, hstep_precision precision) {
     hs_put_text(record, dtypes, "adamw_moments", "f64");
 }
 
+static void put_gate(hs_record *record, json_t *lever, const hstep_lever_gate *gate) {
+    if (gate == NULL) {
+        hs_put_null(record, lever, "gate");
+        return;
+    }
+    json_t *object = hs_put_object(record, lever, "gate");
+    const hstep_gate_case *worst = &gate->worst;
+    hs_put_text(record, object, "precision", hstep_precision_name(gate->precision));
+    hs_put_boolean(record, object, "passed", worst->passed != 0);
+    hs_put_number(record, object, "max_abs", worst->max_abs);
+    hs_put_number(record, object, "max_abs_limit", worst->max_abs_limit);
+    hs_put_number(record, object, "mean_rel", worst->mean_rel);
+    hs_put_number(record, object, "mean_rel_limit", worst->mean_rel_limit);
+    hs_put_number(record, object, "max_rel", worst->max_rel);
+    hs_put_integer(record, object, "cells", worst->cells);
+    hs_put_integer(record, object, "cells_beyond", worst->cells_beyond);
+    hs_put_integer(record, object, "cells_wrong", worst->cells_wrong);
+    hs_put_number(record, object, "speed", gate->speed);
+    hs_put_boolean(record, object, "from_cache", gate->from_cache != 0);
+}
+
 static void put_levers(hs_record *record, const hstep_lever *levers, size_t count) {
     json_t *array = hs_put_array(record, record->root, "levers");
     for (size_t i = 0; i < count; i++) {
@@ -67,6 +88,7 @@ static void put_levers(hs_record *record, const hstep_lever *levers, size_t coun
         hs_put_boolean(record, lever, "exact", levers[i].exact != 0);
         hs_put_text(record, lever, "state", hstep_lever_state_name(levers[i].state));
         hs_put_text(record, lever, "reason", levers[i].reason);
+        put_gate(record, lever, levers[i].gate);
     }
 }
 
@@ -113,6 +135,8 @@ hstep_status hstep_records_write_run(hstep_records *records, const hstep_run_rec
     hs_put_text(&record, root, "device", run->device);
     hs_put_integer(&record, root, "threads", run->threads);
     put_levers(&record, run->levers, run->lever_count);
+    hs_put_boolean(&record, root, "reference_bits",
+                   hstep_levers_exact(run->levers, run->lever_count, run->precision) != 0);
     put_data(&record, run->data, run->data_count);
     hs_put_integer(&record, root, "seed", run->seed);
     return hs_records_append(records, &record, error);

@@ -85,7 +85,7 @@ Test(gradients, one_position) {
 Test(gradients, every_general_operation) {
     hstep_context *context = NULL;
     hstep_error error = {0};
-    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU, .threads = 1};
+    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU, .threads = 1, .levers = "exact"};
     hs_test_expect_ok(hstep_context_create(&options, &context, &error), &error);
     hs_test_run run = hs_test_general_run_create_in(context);
     const hstep_batch batch = hs_test_general_batch();

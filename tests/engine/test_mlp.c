@@ -51,7 +51,7 @@ static void make_points(hs_random *random, double *x, double *wanted) {
 static void train(hstep_precision precision) {
     hs_test_run run = {0};
     hstep_error error = {0};
-    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU, .threads = 1};
+    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU, .threads = 1, .levers = "exact"};
     hs_test_expect_ok(hstep_context_create(&options, &run.context, &error), &error);
     run.model = perceptron(run.context, precision);
     hs_test_expect_ok(hstep_model_initialize(run.model, HSTEP_INIT_XAVIER, 1, &error), &error);

@@ -170,8 +170,9 @@ Test(records, run_says_everything) {
         {.name = "quiet", .kind = HSTEP_SETTING_BOOLEAN, .boolean = 2},
     };
     const hstep_decoder_config decoder = {258, 128, 4, 4, 0, 384, 10000, 1e-5, HSTEP_PRECISION_FP16};
-    const hstep_lever levers[] = {{"cpu.portable", 1, HSTEP_LEVER_ACTIVE, "always there"},
-                                  {"cpu.amx", 0, HSTEP_LEVER_ABSENT, NULL}};
+    const hstep_lever levers[] = {
+        {.name = "cpu.portable", .exact = 1, .state = HSTEP_LEVER_ACTIVE, .reason = "always there"},
+        {.name = "cpu.amx", .state = HSTEP_LEVER_ABSENT}};
     const hstep_data_source data = {"text \"a\"\n", 100, 90, 10, UINT64_C(0xabc), 3.25};
     const hstep_run_record run = {.precision = HSTEP_PRECISION_FP16,
                                   .settings = settings,

@@ -47,8 +47,8 @@ hs_test_run hs_test_run_create_in(hstep_context *context, const hs_test_setup *s
 hs_test_run hs_test_run_create(const hs_test_setup *setup) {
     hstep_context *context = NULL;
     hstep_error error = {0};
-    const hstep_context_options options = {.backend = setup->backend,
-                                           .threads = setup->threads != 0 ? setup->threads : 1};
+    const hstep_context_options options = {
+        .backend = setup->backend, .threads = setup->threads != 0 ? setup->threads : 1, .levers = "exact"};
     hs_test_expect_ok(hstep_context_create(&options, &context, &error), &error);
     return hs_test_run_create_in(context, setup);
 }

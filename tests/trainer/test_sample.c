@@ -14,7 +14,7 @@ static hstep_context *context;
 static hstep_model *model;
 
 static void make_model(void) {
-    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU, .threads = 1};
+    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU, .threads = 1, .levers = "exact"};
     cr_assert_eq(hstep_context_create(&options, &context, &error), HSTEP_OK, "%s", error.message);
     hstep_decoder_config config = hstep_decoder_defaults();
     config.vocabulary = VOCABULARY;

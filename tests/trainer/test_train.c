@@ -101,7 +101,7 @@ Test(train, the_same_seed_gives_the_same_records) {
     static const char *const seeds[] = {"5", "5", "6"};
     for (size_t i = 0; i < 3; ++i) {
         hs_test_program run = HS_TEST_RUN(SMALL_TEXT, "--steps", "4", "--seed", seeds[i], "--sample-tokens", "8",
-                                          "--precision", "fp16", "--records", "-");
+                                          "--precision", "fp16", "--levers", "exact", "--records", "-");
         json_t *records = records_of(&run, 0);
         snprintf(checksums[i], sizeof checksums[i], "%s", text_of(hs_test_record(records, "end"), "weights_checksum"));
         texts[i] = without_times(records);
@@ -118,9 +118,9 @@ Test(train, threads_and_tiers_give_the_same_weights) {
     static const char *const ways[][2] = {{"cpu", "1"}, {"cpu", "2"}, {"cpu-reference", "1"}};
     char checksums[3][32];
     for (size_t i = 0; i < 3; ++i) {
-        hs_test_program run =
-            HS_TEST_RUN("train", SMALL, "--steps", "5", "--backend", ways[i][0], "--threads", ways[i][1],
-                        "--sample-tokens", "0", "--held-out", "0", "--micro-batches", "2", "--records", "-");
+        hs_test_program run = HS_TEST_RUN("train", SMALL, "--steps", "5", "--backend", ways[i][0], "--threads",
+                                          ways[i][1], "--sample-tokens", "0", "--held-out", "0", "--micro-batches", "2",
+                                          "--levers", "exact", "--records", "-");
         json_t *records = records_of(&run, 0);
         snprintf(checksums[i], sizeof checksums[i], "%s", text_of(hs_test_record(records, "end"), "weights_checksum"));
         cr_expect_str_eq(text_of(hs_test_record(records, "run"), "backend"), ways[i][0]);

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include <halfstep/levers.h>
 #include <halfstep/types.h>
 
 #ifdef __cplusplus
@@ -18,42 +19,48 @@ typedef struct hstep_context hstep_context;
 
 typedef enum hstep_backend {
     HSTEP_BACKEND_AUTO = 0,
-    HSTEP_BACKEND_CPU = 1,           /**< Threaded kernels with the bits of the reference. */
+    HSTEP_BACKEND_CPU = 1,           /**< Threaded kernels; with exact levers, the bits of the reference. */
     HSTEP_BACKEND_CPU_REFERENCE = 2, /**< Plain single-threaded loops: the oracle. */
     HSTEP_BACKEND_VULKAN = 3         /**< Not built yet: asking for it is HSTEP_ERROR_BACKEND_UNAVAILABLE. */
 } hstep_backend;
 
+/** The inner dimension of products to come. */
+typedef struct hstep_product_depth {
+    hstep_precision precision;
+    size_t k;
+} hstep_product_depth;
+
 typedef struct hstep_context_options {
     hstep_backend backend;
     unsigned threads; /**< 0: as many as the process may run on. The reference always uses one. */
+
+    /**
+     * Which faster ways to compute may be used (levers.h). "auto", and NULL, takes those of the gated ones that pass
+     * and win here; the first time on a machine that takes about a second, and the verdict is kept in the user's cache
+     * directory. "exact" takes none of them: the bits are the reference's, and nothing is measured or written. "none"
+     * also leaves out what needs a certain processor. A list such as "+cpu.openblas,-cpu.avx512" changes "auto": with
+     * + a lever is required, even where it is slower, with - it is left out.
+     */
+    const char *levers;
+
+    /**
+     * Products to come, if they are known: gated levers are then judged at these inner dimensions too, and those that
+     * serve none of the precisions are left alone. NULL: unknown.
+     */
+    const hstep_product_depth *products;
+    size_t product_count;
+    int judge_anew; /**< Nonzero: verdicts that were kept do not count. */
 } hstep_context_options;
 
-/** What became of a faster way to compute something on this machine. */
-typedef enum hstep_lever_state {
-    HSTEP_LEVER_ABSENT = 0,
-    HSTEP_LEVER_NOT_BUILT = 1,
-    HSTEP_LEVER_FAILED_TO_BUILD = 2,
-    HSTEP_LEVER_REJECTED = 3,
-    HSTEP_LEVER_SLOWER = 4,
-    HSTEP_LEVER_DISABLED = 5,
-    HSTEP_LEVER_ACTIVE = 6
-} hstep_lever_state;
-
-typedef struct hstep_lever {
-    const char *name; /**< Such as "cpu.portable". */
-    int exact;        /**< Nonzero: gives the reference's bits. Zero: judged by the gate. */
-    hstep_lever_state state;
-    const char *reason; /**< Why it is in that state. */
-} hstep_lever;
-
-/** AUTO backend, all processors. */
+/** AUTO backend, all processors, exact levers. */
 HSTEP_API hstep_context_options hstep_context_defaults(void);
 
 /**
  * @param options  NULL for the defaults.
  * @return HSTEP_ERROR_BACKEND_UNAVAILABLE when the backend is not there (an explicit choice never falls back), or when
  *         the calling thread flushes subnormals or does not round to nearest, so that no bit could be promised;
- *         HSTEP_ERROR_ARGUMENT for an unknown backend or more than 1024 threads.
+ *         HSTEP_ERROR_BACKEND_UNAVAILABLE too for a required lever that is not there or was rejected;
+ *         HSTEP_ERROR_ARGUMENT for an unknown backend or lever, or more than 1024 threads.
  */
 HSTEP_API hstep_status hstep_context_create(const hstep_context_options *options, hstep_context **context,
                                             hstep_error *error);
@@ -71,9 +78,6 @@ HSTEP_API unsigned hstep_context_threads(const hstep_context *context);
 
 /** Every lever known to the backend; returns how many, and their table, which lives as long as the context. */
 HSTEP_API size_t hstep_context_levers(const hstep_context *context, const hstep_lever **levers);
-
-/** "absent", "not built", "failed to build", "rejected", "slower", "disabled" or "active". */
-HSTEP_API const char *hstep_lever_state_name(hstep_lever_state state);
 
 #ifdef __cplusplus
 }

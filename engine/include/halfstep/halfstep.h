@@ -13,6 +13,7 @@
 #include <halfstep/context.h>
 #include <halfstep/data.h>
 #include <halfstep/graph.h>
+#include <halfstep/levers.h>
 #include <halfstep/model.h>
 #include <halfstep/number.h>
 #include <halfstep/optim.h>

@@ -7,7 +7,7 @@ static const int32_t TARGETS[HS_FIXTURE_TOKENS] = {'a' + 2, 'b' + 2, 1};
 hstep_status hs_fixture_create(hs_fixture *fixture, hstep_precision precision, const hstep_scaler *scaler) {
     *fixture =
         (hs_fixture){.batch = {.sequences = 1, .length = HS_FIXTURE_TOKENS, .tokens = TOKENS, .targets = TARGETS}};
-    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU_REFERENCE};
+    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU_REFERENCE, .levers = "exact"};
     hstep_decoder_config config = hstep_decoder_defaults();
     config.vocabulary = HS_FIXTURE_VOCABULARY;
     config.width = HS_FIXTURE_WIDTH;

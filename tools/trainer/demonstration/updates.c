@@ -84,7 +84,7 @@ static hstep_status clip_once(hstep_model *model, const hstep_trainer_config *co
 }
 
 int hs_demonstrate_clipping(json_t *record) {
-    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU_REFERENCE};
+    const hstep_context_options options = {.backend = HSTEP_BACKEND_CPU_REFERENCE, .levers = "exact"};
     hstep_trainer_config config = hstep_trainer_defaults(HSTEP_PRECISION_F64);
     config.scaler = (hstep_scaler){.initial = 4, .minimum = 1, .maximum = 4, .growth_interval = 2};
     hstep_error error;

@@ -76,6 +76,6 @@ void hs_options_help(FILE *out) {
         print_option(out, &table[i]);
     }
     fputs("\nExit status: 0 done; 1 numerical stop (diverged, or too many skips in a row); 2 usage; 3 bad input\n"
-          "file; 4 could not write; 5 backend, device or memory unavailable; 130 interrupted.\n",
+          "file; 4 could not write; 5 backend, device, memory or required lever unavailable; 130 interrupted.\n",
           out);
 }

@@ -47,6 +47,7 @@ typedef struct hs_options {
 
     int backend; /* hstep_backend */
     uint64_t threads, seed;
+    const char *levers;
     const char *out, *records, *config;
     bool quiet, help;
 

@@ -106,7 +106,10 @@ static const hs_option TABLE[] = {
     {.name = "backend", .group = "Run", CHOICE(backend, BACKENDS), .argument = "B", .initial = "auto",
      .help = "What computes"},
     {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
-     .help = "Processor threads; 0: as many as the process may use. No result depends on it"},
+     .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"},
+    {.name = "levers", .group = "Run", TEXT(levers), .argument = "SET", .initial = "auto",
+     .help = "Faster ways to compute: auto takes what passes and wins on this machine (see trainer levers), exact what "
+             "gives the reference's bits, none plain C; or changes to auto, such as +cpu.openblas,-cpu.avx512"},
     {.name = "seed", .group = "Run", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
      .help = "Of initial weights, batches, built-in corpus and sample"},
 

@@ -14,22 +14,48 @@ static const double TERMINAL_SECONDS = 0.1, PLAIN_SECONDS = 10;
 
 enum { BAR = 20, SHORTEST_BAR = 4, LINE = 240 };
 
-/* The family before the dot in a lever's name is that of the backend, which stands there already. */
-static void describe_computer(const hstep_context *context, char *text, size_t size) {
+/* A gated lever counts where it serves the run's precision. */
+static bool takes_part(const hstep_lever *lever, hstep_precision precision) {
+    return lever->state == HSTEP_LEVER_ACTIVE &&
+           (lever->exact || (lever->gate != NULL && lever->gate->precision == precision));
+}
+
+/* The family before the dot in a lever's name is that of the backend, which stands there already. A tilde says that
+ * the bits are not the reference's. */
+static void describe_computer(const hstep_context *context, hstep_precision precision, char *text, size_t size) {
     snprintf(text, size, "%s", hstep_context_backend_name(context));
     const hstep_lever *levers;
     const size_t count = hstep_context_levers(context, &levers);
     for (size_t i = 0; i < count; ++i) {
         const size_t used = strlen(text);
         const char *dot = strrchr(levers[i].name, '.');
-        if (levers[i].state == HSTEP_LEVER_ACTIVE)
-            snprintf(text + used, size - used, "+%s", dot != NULL ? dot + 1 : levers[i].name);
+        if (takes_part(&levers[i], precision))
+            snprintf(text + used, size - used, "%c%s", levers[i].exact ? '+' : '~',
+                     dot != NULL ? dot + 1 : levers[i].name);
     }
 }
 
-void hs_progress_start(hs_progress *progress, const hstep_context *context, uint64_t steps, bool quiet) {
+/* What a person should know before a long run: bits that are not the reference's, and kernels found wrong. */
+static void say_levers(hs_progress *progress, const hstep_context *context, hstep_precision precision) {
+    const hstep_lever *levers;
+    const size_t count = hstep_context_levers(context, &levers);
+    for (size_t i = 0; i < count; ++i) {
+        if (levers[i].state == HSTEP_LEVER_REJECTED)
+            hs_progress_say(progress, "lever %s is rejected, the exact kernels run: %s", levers[i].name,
+                            levers[i].reason);
+        else if (!levers[i].exact && takes_part(&levers[i], precision))
+            hs_progress_say(progress,
+                            "lever %s is active: results keep the policy's bounds, not the reference's bits "
+                            "(--levers exact keeps them)",
+                            levers[i].name);
+    }
+}
+
+void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t steps,
+                       bool quiet) {
     *progress = (hs_progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1, .steps = steps};
-    describe_computer(context, progress->computer, sizeof progress->computer);
+    describe_computer(context, precision, progress->computer, sizeof progress->computer);
+    say_levers(progress, context, precision);
     progress->start = progress->shown = hs_now();
 }
 

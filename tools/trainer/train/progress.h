@@ -19,7 +19,8 @@ typedef struct hs_progress {
     double paused;       /* seconds that were no training */
 } hs_progress;
 
-void hs_progress_start(hs_progress *progress, const hstep_context *context, uint64_t steps, bool quiet);
+void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t steps,
+                       bool quiet);
 
 /* After every attempt. */
 void hs_progress_update(hs_progress *progress, const hstep_update *update, uint64_t skipped);

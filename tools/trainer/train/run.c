@@ -29,10 +29,27 @@ static hstep_status load_data(hs_run *run, hstep_error *error) {
     return HSTEP_OK;
 }
 
+/* The inner dimensions of the decoder's products, forward and backward: levers are judged on them. */
+static hstep_status make_context(hs_run *run, hstep_error *error) {
+    const hs_options *o = run->options;
+    const uint64_t kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
+    const uint64_t depths[] = {o->width, o->width / o->heads * kv_heads, o->feed_forward, HSTEP_BYTE_VOCABULARY,
+                               o->batch_size * o->context};
+    enum { DEPTHS = sizeof depths / sizeof depths[0] };
+    hstep_product_depth products[DEPTHS];
+    for (size_t i = 0; i < DEPTHS; ++i)
+        products[i] = (hstep_product_depth){(hstep_precision)o->precision, depths[i]};
+    const hstep_context_options context = {.backend = (hstep_backend)o->backend,
+                                           .threads = (unsigned)o->threads,
+                                           .levers = o->levers,
+                                           .products = products,
+                                           .product_count = DEPTHS};
+    return hstep_context_create(&context, &run->context, error);
+}
+
 static hstep_status make_model(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
-    const hstep_context_options context = {.backend = (hstep_backend)o->backend, .threads = (unsigned)o->threads};
-    FORWARD(hstep_context_create(&context, &run->context, error));
+    FORWARD(make_context(run, error));
     run->decoder = hstep_decoder_defaults();
     run->decoder.vocabulary = HSTEP_BYTE_VOCABULARY;
     run->decoder.width = o->width;
@@ -104,7 +121,8 @@ hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *
     FORWARD(make_window(run, error));
     FORWARD(open_records(run, error));
     run->start = hs_now();
-    hs_progress_start(&run->progress, run->context, options->steps, options->quiet);
+    hs_progress_start(&run->progress, run->context, (hstep_precision)options->precision, options->steps,
+                      options->quiet);
     return HSTEP_OK;
 }
 

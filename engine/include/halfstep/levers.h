@@ -1,0 +1,85 @@
+/**
+ * @file levers.h
+ * Faster ways to compute, and what became of each on this machine (docs/levers.md).
+ *
+ * An exact lever gives the reference's bits. A gated one adds in another order, and is used only after its results
+ * stayed within fixed bounds of the reference's and it was faster than the exact kernels.
+ */
+#ifndef HALFSTEP_LEVERS_H
+#define HALFSTEP_LEVERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <halfstep/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What became of a faster way to compute something on this machine. */
+typedef enum hstep_lever_state {
+    HSTEP_LEVER_ABSENT = 0,
+    HSTEP_LEVER_NOT_BUILT = 1,
+    HSTEP_LEVER_FAILED_TO_BUILD = 2,
+    HSTEP_LEVER_REJECTED = 3, /**< Its results were out of bounds. */
+    HSTEP_LEVER_SLOWER = 4,   /**< Its results were right, and the exact kernels are at least as fast. */
+    HSTEP_LEVER_DISABLED = 5, /**< Not asked for, or a faster one does all its work. */
+    HSTEP_LEVER_ACTIVE = 6
+} hstep_lever_state;
+
+/** How a lever fared at one shape and in one orientation: the worst over all inputs it was given. */
+typedef struct hstep_gate_case {
+    size_t m, n, k;
+    hstep_transpose a_form, b_form;
+    int passed;
+    const char *failed_inputs; /**< The first inputs that failed, such as "cancelling"; NULL when all passed. */
+    double max_abs;            /**< Largest |f - r|, f the lever's sum and r the reference's, ... */
+    double max_abs_limit;      /**< ... and what it must stay below, both where they come nearest. */
+    double mean_rel;           /**< Mean of |f - r| / max(|r|, 1% of mean |r|). */
+    double mean_rel_limit;
+    double max_rel;        /**< Largest of the same; decides nothing. */
+    uint64_t cells;        /**< Cells that were held to a bound of their own, ... */
+    uint64_t cells_beyond; /**< ... and how many went beyond it. */
+    /** Cells that were finite and must not be or the other way round, that were not the sum rounded once, and flags of
+        nonfinite values that were missing or false. */
+    uint64_t cells_wrong;
+} hstep_gate_case;
+
+/** One product, timed: medians of interleaved repeats. */
+typedef struct hstep_gate_timing {
+    size_t m, n, k;
+    hstep_transpose a_form, b_form;
+    double exact_seconds, lever_seconds;
+} hstep_gate_timing;
+
+/** What the gate measured of a lever. */
+typedef struct hstep_lever_gate {
+    hstep_precision precision; /**< The one that the lever serves. */
+    hstep_gate_case worst;     /**< Over all cases: figures nearest to their limits, sums of the counts. */
+    double speed;              /**< Geometric mean of exact / lever seconds; 0 where a rejected lever was not timed. */
+    double seconds;            /**< What judging it took. */
+    int from_cache; /**< Nonzero: an earlier process measured it, on the same machine with the same software. */
+    size_t case_count, timing_count;
+    const hstep_gate_case *cases;
+    const hstep_gate_timing *timings;
+} hstep_lever_gate;
+
+typedef struct hstep_lever {
+    const char *name; /**< Such as "cpu.portable". */
+    int exact;        /**< Nonzero: gives the reference's bits. Zero: judged by the gate. */
+    hstep_lever_state state;
+    const char *reason;           /**< Why it is in that state. */
+    const hstep_lever_gate *gate; /**< NULL: not judged. */
+} hstep_lever;
+
+/** "absent", "not built", "failed to build", "rejected", "slower", "disabled" or "active". */
+HSTEP_API const char *hstep_lever_state_name(hstep_lever_state state);
+
+/** Whether every product of that precision keeps the reference's bits: no gated lever for it is active. */
+HSTEP_API int hstep_levers_exact(const hstep_lever *levers, size_t count, hstep_precision precision);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,74 @@
+#include "engine/levers/selection.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The names of all levers of a backend, for messages. */
+static void list_names(const hs_backend *backend, char *text, size_t size) {
+    const hstep_lever *levers;
+    const size_t count = backend->api->levers(backend, &levers);
+    text[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        const size_t used = strlen(text);
+        (void)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", levers[i].name);
+    }
+}
+
+static hstep_status refuse_word(const hs_backend *backend, const char *word, size_t length, hstep_error *error) {
+    char names[256];
+    list_names(backend, names, sizeof names);
+    return hs_fail(error, HSTEP_ERROR_ARGUMENT,
+                   "levers: '%.*s' is none of them; give auto, exact, none, or a list of +NAME and -NAME with commas. "
+                   "The backend %s has %s",
+                   (int)(length < 40 ? length : 40), word, backend->api->name, names);
+}
+
+static bool is_fallback(const hs_backend *backend, size_t lever) {
+    if (backend->api->lever_facts == NULL)
+        return false;
+    hs_lever_facts facts;
+    backend->api->lever_facts(backend, lever, &facts);
+    return facts.fallback;
+}
+
+static hstep_status parse_item(const char *item, size_t length, const hs_backend *backend, hs_wish *wishes,
+                               hstep_error *error) {
+    const hstep_lever *levers;
+    const size_t count = backend->api->levers(backend, &levers);
+    size_t lever = 0;
+    while (lever < count && (length != strlen(levers[lever].name) + 1 || length == 0 ||
+                             strncmp(item + 1, levers[lever].name, length - 1) != 0))
+        lever++;
+    if (lever == count || (item[0] != '+' && item[0] != '-'))
+        return refuse_word(backend, item, length, error);
+    HS_RETURN_IF(wishes[lever] != HS_WISH_AUTO, error, HSTEP_ERROR_ARGUMENT, "levers: %s is named twice",
+                 levers[lever].name);
+    HS_RETURN_IF(item[0] == '-' && is_fallback(backend, lever), error, HSTEP_ERROR_ARGUMENT,
+                 "levers: %s cannot be left out, it computes what no other lever does", levers[lever].name);
+    wishes[lever] = item[0] == '+' ? HS_WISH_REQUIRED : HS_WISH_LEFT_OUT;
+    return HSTEP_OK;
+}
+
+hstep_status hs_selection_parse(const char *text, const hs_backend *backend, hs_wish wishes[HS_MAX_LEVERS],
+                                hstep_error *error) {
+    const hstep_lever *levers;
+    const size_t count = backend->api->levers(backend, &levers);
+    for (size_t i = 0; i < HS_MAX_LEVERS; i++)
+        wishes[i] = HS_WISH_AUTO;
+    if (text == NULL || strcmp(text, "auto") == 0)
+        return HSTEP_OK;
+    const bool none = strcmp(text, "none") == 0;
+    if (none || strcmp(text, "exact") == 0) {
+        for (size_t i = 0; i < count; i++)
+            if (!levers[i].exact || (none && !is_fallback(backend, i)))
+                wishes[i] = HS_WISH_LEFT_OUT;
+        return HSTEP_OK;
+    }
+    for (;;) {
+        const size_t length = strcspn(text, ",");
+        HS_FORWARD(parse_item(text, length, backend, wishes, error));
+        if (text[length] == '\0')
+            return HSTEP_OK;
+        text += length + 1;
+    }
+}
