@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh checkout to a trained model: installs what the build needs, builds, trains the built-in corpus in bf16.
+# From a fresh checkout to a trained model: installs what the build needs, builds all that an installation takes, and
+# trains the built-in corpus in bf16.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/packages.sh
@@ -13,7 +14,7 @@ if grep -qs '^HALFSTEP_TESTS:BOOL=ON' build/release/CMakeCache.txt; then
     tests=ON
 fi
 cmake --preset release -DHALFSTEP_TESTS=$tests
-cmake --build build/release --target trainer
+cmake --build build/release --target trainer halfstep_shared halfstep_static
 
 out=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 build/release/bin/trainer train --precision bf16 --out "$out"
