@@ -20,6 +20,13 @@ hstep_status hs_fail_memory(hstep_error *error, const char *what);
             return hs_fail((error), (status), __VA_ARGS__);                                                            \
     } while (0)
 
+/* The same, naming the operation to blame. */
+#define HS_BLAME_IF(condition, error, status, operation, ...)                                                          \
+    do {                                                                                                               \
+        if (condition)                                                                                                 \
+            return hs_fail_operation((error), (status), (operation), __VA_ARGS__);                                     \
+    } while (0)
+
 #define HS_FORWARD(expression)                                                                                         \
     do {                                                                                                               \
         const hstep_status hs_status_ = (expression);                                                                  \

@@ -48,7 +48,7 @@ hstep_status hstep_dataset_hold_out(hstep_dataset *dataset, double share, hstep_
 hstep_status hstep_dataset_split_at(hstep_dataset *dataset, size_t training_tokens, hstep_error *error) {
     HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
     HS_RETURN_IF(training_tokens == 0 || training_tokens > dataset->size, error, HSTEP_ERROR_ARGUMENT,
-                 "%zu training tokens of a text of %zu: give from 1 to all of them", training_tokens, dataset->size);
+                 "training on %zu of a text's %zu tokens: give from 1 to all of them", training_tokens, dataset->size);
     dataset->training = training_tokens;
     return HSTEP_OK;
 }
@@ -63,9 +63,10 @@ hstep_status hstep_dataset_check(const hstep_dataset *dataset, size_t length, hs
     HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
     HS_RETURN_IF(length == 0, error, HSTEP_ERROR_ARGUMENT, "a context of 0 tokens holds nothing: give at least 1");
     HS_RETURN_IF(dataset->training <= length, error, HSTEP_ERROR_INPUT_FILE,
-                 "the text has %zu tokens, of which %zu are for training; a context of %zu needs at least %zu: give "
+                 "the text has %zu token%s, of which %zu %s for training; a context of %zu needs at least %zu: give "
                  "more text, a shorter context or a smaller held-out share",
-                 dataset->size, dataset->training, length, length + 1);
+                 dataset->size, dataset->size == 1 ? "" : "s", dataset->training, dataset->training == 1 ? "is" : "are",
+                 length, length + 1);
     HS_RETURN_IF(dataset->size - dataset->training == 1, error, HSTEP_ERROR_INPUT_FILE,
                  "the text has %zu tokens, of which only 1 is held out; an evaluation needs 2: give more text or "
                  "another held-out share",

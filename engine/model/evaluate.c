@@ -55,10 +55,11 @@ static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mod
     HS_FORWARD(hs_plan_finish(plan, &flagged, error));
     if (flagged < plan->calls) {
         const char *name = hs_plan_call_node(plan, flagged)->name;
-        return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, name,
-                                 "the forward value of \"%s\" is not finite; lower the learning rate, or compute in a "
-                                 "wider precision",
-                                 name);
+        return hs_fail_operation(
+            error, HSTEP_ERROR_NONFINITE_FORWARD, name,
+            "operation \"%s\" gave a forward value that is not finite; lower the learning rate, or "
+            "compute in a wider precision",
+            name);
     }
     return mode == HS_MODE_LOSS ? hs_plan_read_loss(plan, result, error) : hs_plan_read(plan, value, result, error);
 }

@@ -1,5 +1,6 @@
 /* The passes of an attempt: a whole window at once, or step by step. The verdict is in verdict.c. */
 #include <math.h>
+#include <string.h>
 
 #include "engine/error.h"
 #include "engine/transaction/diagnose.h"
@@ -32,10 +33,13 @@ hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *err
 static hstep_status forward_failure(hstep_trainer *trainer, hs_plan *plan, size_t call, hstep_error *error) {
     hstep_overflow where = {0};
     hs_diagnose(trainer->model, plan, call, &where);
+    const bool inside = strcmp(where.tensor, where.operation) != 0;
     return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, where.operation,
-                             "the forward value of \"%s\" is not finite (%s at index %llu of \"%s\"); a smaller loss "
-                             "scale cannot mend it: lower the learning rate, or compute in a wider precision",
-                             where.operation, where.kind, (unsigned long long)where.index, where.tensor);
+                             "operation \"%s\" gave a forward value that is not finite (%s at index %llu%s%s); a "
+                             "smaller loss scale cannot mend it: lower the learning rate, or compute in a wider "
+                             "precision",
+                             where.operation, where.kind, (unsigned long long)where.index, inside ? " of " : "",
+                             inside ? where.tensor : "");
 }
 
 /* Waits for the calls that were submitted; a nonfinite forward value is an error, an adjoint's an overflow. */
@@ -89,7 +93,7 @@ static hstep_status check_window(hstep_trainer *trainer, const hstep_batch *wind
     }
     HS_RETURN_IF(!(attempt->weight > 0), error, HSTEP_ERROR_NO_TARGETS, "the window has no targets: every one is -1");
     HS_RETURN_IF(!isfinite(attempt->weight) || !isfinite(trainer->config.scaler.maximum / attempt->weight), error,
-                 HSTEP_ERROR_ARGUMENT, "the batches' weights add up to %g, too %s for loss scales up to %g",
+                 HSTEP_ERROR_ARGUMENT, "the batches' weights add up to %.17g, too %s for loss scales up to %.17g",
                  attempt->weight, attempt->weight < 1 ? "little" : "much", trainer->config.scaler.maximum);
     return HSTEP_OK;
 }

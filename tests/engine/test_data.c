@@ -30,6 +30,16 @@ static hstep_dataset *counting(size_t size) {
     return dataset;
 }
 
+Test(data, words_fit_the_number_of_tokens) {
+    hstep_dataset *one = counting(1), *two = counting(2);
+    cr_assert_eq(hstep_dataset_check(one, 4, &error), HSTEP_ERROR_INPUT_FILE);
+    cr_expect(strstr(error.message, "has 1 token, of which 1 is ") != NULL, "%s", error.message);
+    cr_assert_eq(hstep_dataset_check(two, 4, &error), HSTEP_ERROR_INPUT_FILE);
+    cr_expect(strstr(error.message, "has 2 tokens, of which 2 are ") != NULL, "%s", error.message);
+    hstep_dataset_destroy(one);
+    hstep_dataset_destroy(two);
+}
+
 Test(data, holds_out_the_last_tenth) {
     hstep_dataset *dataset = counting(205);
     cr_assert_eq(hstep_dataset_tokens(dataset), 205);

@@ -32,6 +32,7 @@ static fixture make(void) {
         cr_expect_eq(status, (expected), "%s gave %s", #call, hstep_status_name(status));                              \
         cr_expect_eq(e.status, (expected));                                                                            \
         cr_expect_gt(strlen(e.message), 5);                                                                            \
+        cr_expect(strstr(e.message, "-1") == NULL, "%s", e.message);                                                   \
         cr_expect_eq(y, 4711, "a failing call wrote its result");                                                      \
     } while (0)
 
@@ -69,6 +70,35 @@ Test(graph, refuses_shapes_that_do_not_fit) {
     hstep_value y = 0;
     hstep_error error = {0};
     hs_test_expect_ok(hstep_graph_matmul(g, "y", HSTEP_PRECISION_F64, f.x, n, f.w, n, &y, &error), &error);
+    hstep_graph_destroy(g);
+}
+
+Test(graph, errors_name_the_operation_and_show_shapes_in_words) {
+    const fixture f = make();
+    hstep_graph *g = f.graph;
+    const hstep_transpose n = HSTEP_NO_TRANSPOSE;
+    hstep_value y = 0;
+    hstep_error e = {0};
+    hstep_graph_matmul(g, "product", HSTEP_PRECISION_F64, f.x, n, f.rows, n, &y, &e);
+    cr_expect_str_eq(e.operation, "product");
+    cr_expect(strstr(e.message, "(4)") != NULL && strstr(e.message, "(rows)") != NULL, "%s", e.message);
+    hstep_graph_add(g, "together", f.x, f.rows, &y, &e);
+    cr_expect_str_eq(e.operation, "together");
+    cr_expect(strstr(e.message, "[rows, 4] and [rows, 6]") != NULL, "%s", e.message);
+    hstep_graph_silu(g, "w", f.x, &y, &e);
+    cr_expect_str_eq(e.operation, "w");
+    hstep_graph_parameter(g, "p", 2, (int64_t[]){4, HSTEP_ROWS}, &y, &e);
+    cr_expect_str_eq(e.operation, "p");
+    cr_expect(strstr(e.message, "dimension 1 is rows") != NULL, "%s", e.message);
+    hstep_graph_scale(g, "s", f.x, NAN, &y, &e);
+    cr_expect_str_eq(e.operation, "s");
+    hstep_graph_silu(g, NULL, f.x, &y, &e);
+    cr_expect_str_empty(e.operation);
+    hstep_graph_set_loss(g, f.x, &e);
+    cr_expect_str_eq(e.operation, "x");
+    cr_expect(strstr(e.message, "[rows, 4]") != NULL && strstr(e.message, "[1]") != NULL &&
+                  strstr(e.message, "hstep_graph_sum") != NULL,
+              "%s", e.message);
     hstep_graph_destroy(g);
 }
 
