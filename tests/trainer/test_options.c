@@ -172,6 +172,22 @@ Test(options, configuration_file_is_used_and_the_command_line_wins) {
     hs_test_program_free(&run);
 }
 
+/* Whatever options there will be: a file may hold all of them but the two that only make sense on a command line. */
+Test(options, configuration_file_takes_every_option_but_config_and_help) {
+    size_t rows;
+    const hs_option *table = hs_option_table(&rows);
+    for (size_t i = 0; i < rows; ++i)
+        cr_expect_eq(table[i].command_line_only,
+                     strcmp(table[i].name, "config") == 0 || strcmp(table[i].name, "help") == 0, "%s", table[i].name);
+    hs_test_write_file("quiet.json",
+                       "{\"quiet\": true, \"data\": \"text\", \"steps\": 2, \"context\": 4, \"layers\": 1}");
+    hs_test_program run = HS_TEST_RUN("train", "--config", "quiet.json", "--out", "silent");
+    cr_expect_eq(run.status, 0, "%s", run.err);
+    cr_expect_str_empty(run.err);
+    cr_expect_str_empty(run.out);
+    hs_test_program_free(&run);
+}
+
 Test(options, a_repeated_option_counts_as_last_given) {
     hs_test_program run = HS_TEST_RUN(TINY, "--seed", "3", "--seed", "4");
     json_t *configuration = configuration_of(&run);
@@ -189,7 +205,9 @@ Test(options, configuration_errors_name_file_and_key) {
         {"{\"stepz\": 3}", 2, {"\"stepz\"", "no option"}},
         {"{\"steps\": \"3\"}", 2, {"\"steps\"", "whole number"}},
         {"{\"steps\": 3.5}", 2, {"\"steps\"", "whole number"}},
-        {"{\"steps\": -3}", 2, {"\"steps\"", "whole number"}},
+        {"{\"steps\": -3}", 2, {"\"steps\"", "whole number of at least 1"}},
+        {"{\"quiet\": 1}", 2, {"\"quiet\"", "true or false"}},
+        {"{\"help\": true}", 2, {"\"help\"", "command line only"}},
         {"{\"steps\": 0}", 2, {"\"steps\"", "at least 1"}},
         {"{\"beta1\": \"0.9\"}", 2, {"\"beta1\"", "number"}},
         {"{\"beta1\": 1}", 2, {"\"beta1\"", "below 1"}},

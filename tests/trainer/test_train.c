@@ -183,6 +183,19 @@ Test(train, progress_goes_to_stderr_and_the_sample_to_stdout) {
     hs_test_program_free(&run);
 }
 
+/* The default prompt is a line end, and no part of what the model wrote. */
+Test(train, a_sample_begins_with_no_empty_line) {
+    hs_test_program run = HS_TEST_RUN("train", "--data", "text", "--layers", "1", "--width", "8", "--heads", "2",
+                                      "--feed-forward", "8", "--context", "8", "--batch-size", "2", "--steps", "1",
+                                      "--prompt", "\nfox", "--sample-tokens", "1", "--records", "r");
+    cr_assert_eq(run.status, 0, "%s", run.err);
+    cr_expect_eq(strncmp(run.out, "fox", 3), 0, "%s", run.out);
+    char *records = hs_test_read_file("r");
+    cr_expect_not_null(strstr(records, "\"prompt\":\"\\nfox\""), "records keep the prompt whole");
+    free(records);
+    hs_test_program_free(&run);
+}
+
 static void expect_bad_data(const char *const *arguments, const char *path, const char *word) {
     hs_test_program run = hs_test_run(arguments);
     cr_expect_eq(run.status, 3, "%s: %d: %s", path, run.status, run.err);
@@ -274,6 +287,7 @@ Test(train, thirty_two_skips_in_a_row_are_1) {
     cr_expect_str_eq(text_of(end, "outcome"), "too-many-skips");
     cr_expect_not_null(strstr(run.err, "32 skips in a row"), "%s", run.err);
     cr_expect_not_null(strstr(run.err, operation), "%s", run.err);
+    cr_expect_not_null(strstr(run.err, "loss scale 1073741824:"), "%s", run.err);
     json_decref(updates);
     json_decref(records);
     hs_test_program_free(&run);
@@ -334,7 +348,9 @@ Test(train, divergence_is_1_and_names_the_operation) {
     json_t *records = records_of(&run, 1);
     const json_t *end = hs_test_record(records, "end");
     cr_expect_str_eq(text_of(end, "outcome"), "diverged");
-    cr_expect_not_null(strstr(run.err, "operation"), "%s", run.err);
+    const char *name = strstr(run.err, "operation \"");
+    cr_assert_not_null(name, "%s", run.err);
+    cr_expect_null(strstr(name + 1, "operation"), "named twice: %s", run.err);
     cr_expect_not_null(strstr(run.err, text_of(end, "message")), "%s", run.err);
     json_decref(records);
     hs_test_program_free(&run);

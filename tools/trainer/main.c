@@ -68,7 +68,8 @@ static int demonstrate(int argc, char **argv) {
         if (value == NULL)
             return hs_report_usage(NULL, "option '--precision' needs a value: fp16, bf16 or f64");
         if (hstep_precision_parse(value, &precision) != HSTEP_OK)
-            return hs_report_usage(NULL, "--precision %s: give one of fp16, bf16, f64", value);
+            return hs_report_usage(NULL, "--precision %s%s%s: give one of fp16, bf16, f64", hs_report_mark(value),
+                                   value, hs_report_mark(value));
     }
     if (isatty(STDERR_FILENO) && isatty(STDOUT_FILENO))
         hs_report("these are the numerical demonstrations; to train a model: trainer train");

@@ -2,6 +2,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "trainer/exit.h"
 
@@ -32,6 +34,20 @@ int hs_report_no_memory(void) {
     return HS_EXIT_UNAVAILABLE;
 }
 
+hs_digits hs_digits_of(double number) {
+    hs_digits digits;
+    for (int precision = 15; precision <= 17; ++precision) {
+        snprintf(digits.text, sizeof digits.text, "%.*g", precision, number);
+        if (strtod(digits.text, NULL) == number)
+            break;
+    }
+    return digits;
+}
+
+const char *hs_report_mark(const char *word) {
+    return word[0] == '\0' || word[strcspn(word, " \t\n")] != '\0' ? "'" : "";
+}
+
 static int exit_status(hstep_status status) {
     switch (status) {
     case HSTEP_OK:
@@ -59,7 +75,7 @@ static int exit_status(hstep_status status) {
 }
 
 int hs_report_error(const hstep_error *error) {
-    if (error->operation[0] != '\0')
+    if (error->operation[0] != '\0' && strstr(error->message, error->operation) == NULL)
         hs_report("%s (operation %s)", error->message, error->operation);
     else
         hs_report("%s", error->message);

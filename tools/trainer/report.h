@@ -14,6 +14,16 @@ int hs_report_usage(const char *command, const char *format, ...) __attribute__(
 /* Memory that ran out before there was anything to be freed. Returns HS_EXIT_UNAVAILABLE. */
 int hs_report_no_memory(void);
 
+/* The fewest digits that read back as the same number: what a message shows can be typed in again. */
+typedef struct hs_digits {
+    char text[32];
+} hs_digits;
+
+hs_digits hs_digits_of(double number);
+
+/* The quotation mark that a word needs around it to be seen as one, or "". */
+const char *hs_report_mark(const char *word);
+
 /* What the library says. Returns the exit status that belongs to it. */
 int hs_report_error(const hstep_error *error);
 

@@ -24,8 +24,8 @@ static int check_model(const hs_options *o) {
 
 static int check_schedule(const hs_options *o) {
     if (o->min_learning_rate > o->learning_rate)
-        return hs_report_usage("train", "--min-learning-rate %g is above --learning-rate %g: lower it",
-                               o->min_learning_rate, o->learning_rate);
+        return hs_report_usage("train", "--min-learning-rate %s is above --learning-rate %s: lower it",
+                               hs_digits_of(o->min_learning_rate).text, hs_digits_of(o->learning_rate).text);
     if (o->warmup_steps > o->steps)
         return hs_report_usage(
             "train", "--warmup-steps %" PRIu64 " is more than --steps %" PRIu64 ": the warm-up would not end; lower it",
@@ -47,16 +47,16 @@ static int check_scaler(const hs_options *o) {
                   {"max-loss-scale", o->scaler.maximum}};
     for (size_t i = 0; i < sizeof scales / sizeof scales[0]; ++i)
         if (!power_of_two(scales[i].value))
-            return hs_report_usage("train", "--%s %.17g is no power of two: give 1, 2, 4, ..., such as 65536",
-                                   scales[i].name, scales[i].value);
+            return hs_report_usage("train", "--%s %s is no power of two: give 1, 2, 4, ..., such as 65536",
+                                   scales[i].name, hs_digits_of(scales[i].value).text);
     if (o->scaler.initial < o->scaler.minimum)
-        return hs_report_usage("train", "--loss-scale %.17g is below --min-loss-scale %.17g: change one of them",
-                               o->scaler.initial, o->scaler.minimum);
+        return hs_report_usage("train", "--loss-scale %s is below --min-loss-scale %s: change one of them",
+                               hs_digits_of(o->scaler.initial).text, hs_digits_of(o->scaler.minimum).text);
     if (o->scaler.initial > o->scaler.maximum)
         return hs_report_usage("train",
-                               "--loss-scale %.17g is above --max-loss-scale %.17g, which in bf16 and f64 is "
+                               "--loss-scale %s is above --max-loss-scale %s, which in bf16 and f64 is "
                                "1 unless given: change one of them",
-                               o->scaler.initial, o->scaler.maximum);
+                               hs_digits_of(o->scaler.initial).text, hs_digits_of(o->scaler.maximum).text);
     return HS_EXIT_DONE;
 }
 

@@ -13,12 +13,13 @@ static int refuse(const char *path, const char *key, const char *why) {
     return HS_EXIT_USAGE;
 }
 
-static const char *wanted(const hs_option *option) {
+static const char *wanted(const hs_option *option, char *text, size_t size) {
     switch (option->kind) {
     case HS_OPTION_FLAG:
         return "give true or false";
     case HS_OPTION_COUNT:
-        return "give a whole number, without quotes";
+        snprintf(text, size, "give a whole number of at least %s, without quotes", hs_digits_of(option->minimum).text);
+        return text;
     case HS_OPTION_REAL:
         return "give a number, without quotes";
     case HS_OPTION_CHOICE:
@@ -46,7 +47,8 @@ static bool store_texts(const hs_option *option, const json_t *value, hs_options
 
 static bool store(const hs_option *option, const json_t *value, hs_options *options, hs_refusal *refusal) {
     *refusal = (hs_refusal){.no_memory = false};
-    snprintf(refusal->why, sizeof refusal->why, "%s", wanted(option));
+    char text[80];
+    snprintf(refusal->why, sizeof refusal->why, "%s", wanted(option, text, sizeof text));
     switch (option->kind) {
     case HS_OPTION_FLAG:
         if (!json_is_boolean(value))

@@ -102,7 +102,8 @@ static int store_all(const said *list, size_t count, hs_options *options) {
             continue;
         if (refusal.no_memory)
             return hs_report_no_memory();
-        return hs_report_usage("train", "--%s %s: %s", list[i].option->name, text, refusal.why);
+        const char *mark = hs_report_mark(text);
+        return hs_report_usage("train", "--%s %s%s%s: %s", list[i].option->name, mark, text, mark, refusal.why);
     }
     return HS_EXIT_DONE;
 }

@@ -27,7 +27,7 @@ static const hs_choice INITIALIZATIONS[] = {{"normal", HSTEP_INIT_NORMAL}, {"xav
 #define REAL(field, least, most) TARGET(field), .kind = HS_OPTION_REAL, .minimum = least, .maximum = most
 #define CHOICE(field, list) TARGET(field), .kind = HS_OPTION_CHOICE, .choices = list
 #define TEXT(field) TARGET(field), .kind = HS_OPTION_TEXT
-#define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG, .command_line_only = true
+#define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG
 #define SCALE(field) REAL(scaler.field, 1, LARGEST_SCALE), .by_precision = true
 
 /* clang-format off */
@@ -119,8 +119,8 @@ static const hs_option TABLE[] = {
      .help = "Where records go instead; - is standard output"},
     {.name = "quiet", .group = "Output", FLAG(quiet), .help = "No progress, no summary"},
     {.name = "config", .group = "Output", TEXT(config), .command_line_only = true, .argument = "FILE",
-     .help = "JSON object with any of these options, such as {\"steps\": 500}; the command line wins"},
-    {.name = "help", .group = "Output", FLAG(help), .help = "This text"},
+     .help = "JSON object with options by their names, config and help excepted, such as {\"steps\": 500}; the command line wins"},
+    {.name = "help", .group = "Output", FLAG(help), .command_line_only = true, .help = "This text"},
 };
 /* clang-format on */
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trainer/options/options.h"
+#include "trainer/report.h"
 
 static bool refuse(hs_refusal *refusal, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -29,7 +30,7 @@ double hs_option_scaler_default(const hs_option *option, hstep_precision precisi
     const hs_options defaults = {.scaler = hstep_scaler_defaults(precision)};
     const void *value = hs_option_value(option, &defaults);
     const double number = option->kind == HS_OPTION_COUNT ? (double)*(const uint64_t *)value : *(const double *)value;
-    snprintf(text, size, "%.17g", number);
+    snprintf(text, size, "%s", hs_digits_of(number).text);
     return number;
 }
 
@@ -39,8 +40,9 @@ static bool inside(const hs_option *option, double value) {
 }
 
 static bool refuse_range(const hs_option *option, hs_refusal *refusal) {
-    return refuse(refusal, "give a number %s %.17g and %s %.17g", option->above ? "above" : "of at least",
-                  option->minimum, option->below ? "below" : "at most", option->maximum);
+    return refuse(refusal, "give a number %s %s and %s %s", option->above ? "above" : "of at least",
+                  hs_digits_of(option->minimum).text, option->below ? "below" : "at most",
+                  hs_digits_of(option->maximum).text);
 }
 
 bool hs_option_store_count(const hs_option *option, uint64_t value, hs_options *options, hs_refusal *refusal) {
@@ -62,7 +64,8 @@ static bool store_count_text(const hs_option *option, const char *text, hs_optio
     errno = 0;
     const unsigned long long value = strtoull(text, &end, 10);
     if (!isdigit((unsigned char)text[0]) || *end != '\0')
-        return refuse(refusal, "give a whole number such as %s", option->initial != NULL ? option->initial : "2000");
+        return refuse(refusal, "give a whole number of at least %s, such as %s", hs_digits_of(option->minimum).text,
+                      option->initial != NULL ? option->initial : "2000");
     /* Records and configuration files hold whole numbers up to 2^63 - 1. */
     if (errno == ERANGE || value > INT64_MAX)
         return refuse_range(option, refusal);

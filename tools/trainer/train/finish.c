@@ -57,8 +57,10 @@ static hstep_status write_sample(hs_run *run, const int32_t *row, size_t prompt,
     const size_t size = hs_bytes_from_tokens(row, prompt + more, text);
     /* Standard output holds the records alone where they go there. */
     if (!run->options->quiet && strcmp(run->records_path, "-") != 0) {
+        /* A prompt that is a line end would look like a stray empty line. */
+        const size_t skipped = size > 0 && text[0] == '\n' ? 1 : 0;
         hs_progress_say(&run->progress, "sample:");
-        fwrite(text, 1, size, stdout);
+        fwrite(text + skipped, 1, size - skipped, stdout);
         putchar('\n');
         fflush(stdout);
     }

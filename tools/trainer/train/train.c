@@ -42,8 +42,8 @@ static hstep_status take_step(hs_run *run, uint64_t step, hstep_run_outcome *out
         if (status == HSTEP_OK && update.nonfinite_weights) {
             *outcome = HSTEP_RUN_DIVERGED;
             snprintf(message, size,
-                     "step %" PRIu64 " left weights that are not finite at learning rate %g: lower --learning-rate",
-                     step, update.learning_rate);
+                     "step %" PRIu64 " left weights that are not finite at learning rate %s: lower --learning-rate",
+                     step, hs_digits_of(update.learning_rate).text);
         }
         if (status != HSTEP_OK || update.outcome == HSTEP_APPLIED)
             break;
@@ -52,8 +52,8 @@ static hstep_status take_step(hs_run *run, uint64_t step, hstep_run_outcome *out
             char advice[160];
             hs_advise_on_overflow(run->options, update.loss_scale, advice, sizeof advice);
             snprintf(message, size,
-                     "step %" PRIu64 ": %d skips in a row, the last in operation %s at loss scale %g: %s", step,
-                     SKIPS_IN_A_ROW, update.overflow.operation, update.loss_scale, advice);
+                     "step %" PRIu64 ": %d skips in a row, the last in operation %s at loss scale %s: %s", step,
+                     SKIPS_IN_A_ROW, update.overflow.operation, hs_digits_of(update.loss_scale).text, advice);
             break;
         }
         if (hs_interrupted())
