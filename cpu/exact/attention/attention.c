@@ -15,7 +15,7 @@ typedef struct workspace {
     size_t pitch;
 } workspace;
 
-static size_t lay_out(const hs_attention *attention, unsigned char *scratch, workspace *w) {
+static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratch, workspace *w) {
     const hs_kit *kit = attention->kit;
     unsigned char *end = scratch;
     w->pitch = hs_panels(attention->keys, kit->right.width) * kit->right.width;
@@ -28,7 +28,7 @@ static size_t lay_out(const hs_attention *attention, unsigned char *scratch, wor
 }
 
 size_t HS_EXACT(attention_scratch)(const hs_call *call, const hs_kernel_run *run) {
-    const hs_attention attention = hs_attention_of(call, run, 0);
+    const hs_exact_attention attention = hs_exact_attention_of(call, run, 0);
     static unsigned char origin;
     workspace w;
     return run->threads * lay_out(&attention, &origin, &w);
@@ -46,7 +46,7 @@ static uint64_t probabilities(double scale, size_t count, double *scores) {
     return seen;
 }
 
-static bool attend(const hs_attention *attention, const hs_positions *positions, const double *q, size_t q_pitch,
+static bool attend(const hs_exact_attention *attention, const hs_positions *positions, const double *q, size_t q_pitch,
                    double *y, size_t y_pitch, const workspace *w) {
     const hs_side *left = &attention->kit->left;
     uint64_t scores = 0;
@@ -65,7 +65,7 @@ static bool attend(const hs_attention *attention, const hs_positions *positions,
     return nonfinite || hs_any_nonfinite(scores);
 }
 
-static bool attend_head(const hs_call *call, const hs_attention *attention, size_t sequence, size_t head,
+static bool attend_head(const hs_call *call, const hs_exact_attention *attention, size_t sequence, size_t head,
                         const workspace *w) {
     const hs_side *right = &attention->kit->right;
     const size_t q_pitch = hs_pitch(&call->inputs[0]), k_pitch = hs_pitch(&call->inputs[1]),
@@ -81,7 +81,7 @@ static bool attend_head(const hs_call *call, const hs_attention *attention, size
 }
 
 void HS_EXACT(attention)(const hs_call *call, hs_kernel_run *run) {
-    const hs_attention attention = hs_attention_of(call, run, 0);
+    const hs_exact_attention attention = hs_exact_attention_of(call, run, 0);
     const size_t heads = attention.sequences * attention.heads;
     bool nonfinite = false;
 #pragma omp parallel num_threads(run->threads) if (heads > 1) reduction(|| : nonfinite)

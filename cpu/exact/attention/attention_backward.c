@@ -23,7 +23,7 @@ typedef struct workspace {
     size_t pitch;  /* of p and g */
 } workspace;
 
-static size_t lay_out(const hs_attention *attention, unsigned char *scratch, workspace *w) {
+static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratch, workspace *w) {
     const hs_kit *kit = attention->kit;
     const size_t keys = attention->keys, queries = attention->queries, width = attention->width;
     unsigned char *end = scratch;
@@ -45,7 +45,7 @@ static size_t lay_out(const hs_attention *attention, unsigned char *scratch, wor
 }
 
 size_t HS_EXACT(attention_backward_scratch)(const hs_call *call, const hs_kernel_run *run) {
-    const hs_attention attention = hs_attention_of(call, run, Q);
+    const hs_exact_attention attention = hs_exact_attention_of(call, run, Q);
     static unsigned char origin;
     workspace w;
     return run->threads * lay_out(&attention, &origin, &w);
@@ -95,7 +95,7 @@ typedef struct head {
 } head;
 
 /* A panel of queries: its rows of the probabilities and adjoints, packed, and its dq. */
-static bool differentiate_queries(const hs_attention *attention, const hs_positions *positions, const head *h,
+static bool differentiate_queries(const hs_exact_attention *attention, const hs_positions *positions, const head *h,
                                   size_t first, size_t count, const workspace *w) {
     const hs_kit *kit = attention->kit;
     const size_t seen = hs_keys_seen(positions, first, count);
@@ -117,7 +117,7 @@ static bool differentiate_queries(const hs_attention *attention, const hs_positi
     return sums || hs_any_nonfinite(rows);
 }
 
-static bool differentiate_head(const hs_call *call, const hs_attention *attention, const hs_positions *positions,
+static bool differentiate_head(const hs_call *call, const hs_exact_attention *attention, const hs_positions *positions,
                                size_t sequence, size_t index, const workspace *w) {
     const hs_kit *kit = attention->kit;
     const size_t row = sequence * attention->queries, column = index * attention->width;
@@ -141,7 +141,7 @@ static bool differentiate_head(const hs_call *call, const hs_attention *attentio
 }
 
 /* What one query head gives to the adjoints of its keys and values: stored from the first of a group, then added. */
-static bool differentiate_keys(const hs_call *call, const hs_attention *attention, const hs_positions *positions,
+static bool differentiate_keys(const hs_call *call, const hs_exact_attention *attention, const hs_positions *positions,
                                size_t sequence, size_t kv_head, bool added, const workspace *w) {
     const size_t height = attention->kit->left.width;
     const size_t dk_pitch = hs_pitch(&call->outputs[DK]), dv_pitch = hs_pitch(&call->outputs[DV]);
@@ -158,8 +158,8 @@ static bool differentiate_keys(const hs_call *call, const hs_attention *attentio
     return nonfinite;
 }
 
-static bool differentiate_group(const hs_call *call, const hs_attention *attention, size_t sequence, size_t kv_head,
-                                const workspace *w) {
+static bool differentiate_group(const hs_call *call, const hs_exact_attention *attention, size_t sequence,
+                                size_t kv_head, const workspace *w) {
     const hs_side *right = &attention->kit->right;
     const size_t k_pitch = hs_pitch(&call->inputs[K]), v_pitch = hs_pitch(&call->inputs[V]);
     const size_t row = sequence * attention->keys, column = kv_head * attention->width;
@@ -177,7 +177,7 @@ static bool differentiate_group(const hs_call *call, const hs_attention *attenti
 }
 
 void HS_EXACT(attention_backward)(const hs_call *call, hs_kernel_run *run) {
-    const hs_attention attention = hs_attention_of(call, run, Q);
+    const hs_exact_attention attention = hs_exact_attention_of(call, run, Q);
     const size_t kv_heads = attention.heads / attention.group, groups = attention.sequences * kv_heads;
     bool nonfinite = false;
 #pragma omp parallel num_threads(run->threads) if (groups > 1) reduction(|| : nonfinite)

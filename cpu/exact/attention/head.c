@@ -5,11 +5,11 @@
 #include "cpu/exact/sums.h"
 #include "cpu/exact/view.h"
 
-hs_attention hs_attention_of(const hs_call *call, const hs_kernel_run *run, unsigned first) {
+hs_exact_attention hs_exact_attention_of(const hs_call *call, const hs_kernel_run *run, unsigned first) {
     const hs_attributes *attributes = &call->attributes;
     const hs_view *q = &call->inputs[first], *k = &call->inputs[first + 1];
     const size_t sequences = attributes->sequences, heads = attributes->heads;
-    hs_attention attention = {
+    hs_exact_attention attention = {
         .kit = run->kit,
         .sequences = sequences,
         .heads = heads,
@@ -22,7 +22,7 @@ hs_attention hs_attention_of(const hs_call *call, const hs_kernel_run *run, unsi
     return attention;
 }
 
-hs_positions hs_positions_of(const hs_attention *attention, const int32_t *positions, size_t sequence) {
+hs_positions hs_positions_of(const hs_exact_attention *attention, const int32_t *positions, size_t sequence) {
     hs_positions p = {positions + sequence * attention->queries, attention->keys, 0};
     p.keys = hs_keys_seen(&p, 0, attention->queries);
     return p;
@@ -64,7 +64,7 @@ void hs_pack_panels(const hs_side *side, hs_lines lines, size_t count, size_t de
     }
 }
 
-void hs_query_key_products(const hs_attention *attention, size_t count, size_t seen, const hs_packed *a,
+void hs_query_key_products(const hs_exact_attention *attention, size_t count, size_t seen, const hs_packed *a,
                            const hs_packed *b, double *y, size_t pitch) {
     const hs_kit *kit = attention->kit;
     for (size_t panel = 0; panel < hs_panels(seen, kit->right.width); panel++) {
@@ -87,7 +87,7 @@ static void chain_over_keys(const hs_kit *kit, const hs_positions *positions, si
                 kit->step(r, a + key * a_step, b + key * b_step, sums);
 }
 
-bool hs_sum_over_keys(const hs_attention *attention, const hs_positions *positions, size_t first, size_t count,
+bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *positions, size_t first, size_t count,
                       const hs_packed *a, const hs_packed *b, double *y, size_t pitch) {
     const hs_kit *kit = attention->kit;
     bool nonfinite = false;
@@ -137,7 +137,7 @@ static bool add_results(const hs_kit *kit, size_t rows, size_t columns, const vo
     return hs_any_nonfinite(seen);
 }
 
-bool hs_sum_over_queries(const hs_attention *attention, const hs_positions *positions, size_t panel, size_t count,
+bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_positions *positions, size_t panel, size_t count,
                          const hs_packed *a, const hs_packed *b, double *y, size_t pitch, bool added) {
     const hs_kit *kit = attention->kit;
     bool nonfinite = false;

@@ -10,13 +10,13 @@
 #include "cpu/exact/scratch.h"
 #include "cpu/kernel.h"
 
-typedef struct hs_attention {
+typedef struct hs_exact_attention {
     const hs_kit *kit;
     size_t sequences, heads, group; /* group: query heads of one key head */
     size_t width;                   /* of a head */
     size_t queries, keys;           /* of a sequence */
     double scale;
-} hs_attention;
+} hs_exact_attention;
 
 /* What one sequence sees. */
 typedef struct hs_positions {
@@ -26,9 +26,9 @@ typedef struct hs_positions {
 } hs_positions;
 
 /* first: which input is the queries. */
-hs_attention hs_attention_of(const hs_call *call, const hs_kernel_run *run, unsigned first);
+hs_exact_attention hs_exact_attention_of(const hs_call *call, const hs_kernel_run *run, unsigned first);
 
-hs_positions hs_positions_of(const hs_attention *attention, const int32_t *positions, size_t sequence);
+hs_positions hs_positions_of(const hs_exact_attention *attention, const int32_t *positions, size_t sequence);
 
 /* How many keys a query sees: the cells 0..n-1 of its row are formed. */
 static inline size_t hs_keys_of(const hs_positions *positions, size_t query) {
@@ -57,21 +57,21 @@ void hs_pack_panels(const hs_side *side, hs_lines lines, size_t count, size_t de
  * y[r * pitch + j], r < count, j < keys seen by any of the queries: the products of a packed panel of queries (or of
  * their adjoints) with packed panels of keys (or values). Whole tiles are written: rows of y have room for them.
  */
-void hs_query_key_products(const hs_attention *attention, size_t count, size_t seen, const hs_packed *a,
+void hs_query_key_products(const hs_exact_attention *attention, size_t count, size_t seen, const hs_packed *a,
                            const hs_packed *b, double *y, size_t pitch);
 
 /*
  * y[r, c] = sum over keys of a packed panel of rows over keys, times packed panels of columns; queries first..
  * Returns whether a value stored is nonfinite.
  */
-bool hs_sum_over_keys(const hs_attention *attention, const hs_positions *positions, size_t first, size_t count,
+bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *positions, size_t first, size_t count,
                       const hs_packed *a, const hs_packed *b, double *y, size_t pitch);
 
 /*
  * The same summed over queries, for panel `panel` of the keys, which are the lines of a. `added`: y gets the sum added,
  * in f64, rather than stored.
  */
-bool hs_sum_over_queries(const hs_attention *attention, const hs_positions *positions, size_t panel, size_t count,
+bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_positions *positions, size_t panel, size_t count,
                          const hs_packed *a, const hs_packed *b, double *y, size_t pitch, bool added);
 
 #endif
