@@ -162,93 +162,86 @@ static void make_adamw(hs_test_call *t) {
         matrix_out(t, d->rows, d->columns, 0);
 }
 
-/* Matrices of rows x columns, all of one shape. */
-static void make_elementwise(hs_test_call *t, unsigned inputs, unsigned outputs, size_t pitch) {
-    for (unsigned i = 0; i < inputs; i++)
-        matrix_in(t, t->description.rows, t->description.columns, pitch);
-    for (unsigned i = 0; i < outputs; i++)
-        matrix_out(t, t->description.rows, t->description.columns, pitch);
+static void make_add_bias(hs_test_call *t) {
+    matrix_in(t, t->description.rows, t->description.columns, 0);
+    vector_in(t, t->description.columns);
+    matrix_out(t, t->description.rows, t->description.columns, 0);
 }
+
+static void make_sum_rows(hs_test_call *t) {
+    matrix_in(t, t->description.rows, t->description.columns, 0);
+    vector_out(t, t->description.columns);
+}
+
+static void make_sum(hs_test_call *t) {
+    matrix_in(t, t->description.rows, t->description.columns, 0);
+    if (t->description.operation == HS_OP_SQUARE_SUM)
+        vector_in(t, 1);
+    vector_out(t, 1);
+}
+
+static void make_fill(hs_test_call *t) {
+    vector_in(t, 1);
+    matrix_out(t, t->description.rows, t->description.columns, 0);
+}
+
+static void make_transpose(hs_test_call *t) {
+    matrix_in(t, t->description.rows, t->description.columns, 0);
+    matrix_out(t, t->description.columns, t->description.rows, 0);
+}
+
+/* How the operands of an operation are made. Without `make` they are matrices of rows x columns, all of one shape:
+ * `inputs` and `outputs` of them, whose rows may have a pitch where the row says so. */
+static const struct {
+    void (*make)(hs_test_call *t);
+    unsigned inputs, outputs;
+    bool pitched;
+} operands[HS_OP_COUNT] = {
+    [HS_OP_MATMUL] = {.make = make_matmul},
+    [HS_OP_GATHER] = {.make = make_gather},
+    [HS_OP_GATHER_BACKWARD] = {.make = make_gather},
+    [HS_OP_RMSNORM] = {.make = make_rmsnorm},
+    [HS_OP_RMSNORM_BACKWARD_INPUT] = {.make = make_rmsnorm},
+    [HS_OP_RMSNORM_BACKWARD_GAIN] = {.make = make_rmsnorm},
+    [HS_OP_ROTARY] = {.make = make_rotary},
+    [HS_OP_ROTARY_BACKWARD] = {.make = make_rotary},
+    [HS_OP_ATTENTION] = {.make = make_attention},
+    [HS_OP_ATTENTION_BACKWARD] = {.make = make_attention},
+    [HS_OP_SWIGLU] = {.inputs = 2, .outputs = 1, .pitched = true},
+    [HS_OP_SWIGLU_BACKWARD] = {.inputs = 3, .outputs = 2, .pitched = true},
+    [HS_OP_ADD] = {.inputs = 2, .outputs = 1, .pitched = true},
+    [HS_OP_CROSS_ENTROPY] = {.make = make_cross_entropy},
+    [HS_OP_CROSS_ENTROPY_BACKWARD] = {.make = make_cross_entropy},
+    [HS_OP_ADD_BIAS] = {.make = make_add_bias},
+    [HS_OP_SUM_ROWS] = {.make = make_sum_rows},
+    [HS_OP_MULTIPLY] = {.inputs = 2, .outputs = 1},
+    [HS_OP_SCALE] = {.inputs = 1, .outputs = 1},
+    [HS_OP_SUM] = {.make = make_sum},
+    [HS_OP_FILL] = {.make = make_fill},
+    [HS_OP_TRANSPOSE] = {.make = make_transpose},
+    [HS_OP_SOFTMAX] = {.inputs = 1, .outputs = 1},
+    [HS_OP_SOFTMAX_BACKWARD] = {.inputs = 2, .outputs = 1},
+    [HS_OP_LOG] = {.inputs = 1, .outputs = 1},
+    [HS_OP_LOG_BACKWARD] = {.inputs = 2, .outputs = 1},
+    [HS_OP_SILU] = {.inputs = 1, .outputs = 1},
+    [HS_OP_SILU_BACKWARD] = {.inputs = 2, .outputs = 1},
+    [HS_OP_SQUARE_SUM] = {.make = make_sum},
+    [HS_OP_ADAMW] = {.make = make_adamw},
+};
 
 static void make_operands(hs_test_call *t) {
     const hs_test_description *d = &t->description;
-    switch (d->operation) {
-    case HS_OP_MATMUL:
-        make_matmul(t);
-        break;
-    case HS_OP_GATHER:
-    case HS_OP_GATHER_BACKWARD:
-        make_gather(t);
-        break;
-    case HS_OP_RMSNORM:
-    case HS_OP_RMSNORM_BACKWARD_INPUT:
-    case HS_OP_RMSNORM_BACKWARD_GAIN:
-        make_rmsnorm(t);
-        break;
-    case HS_OP_ROTARY:
-    case HS_OP_ROTARY_BACKWARD:
-        make_rotary(t);
-        break;
-    case HS_OP_ATTENTION:
-    case HS_OP_ATTENTION_BACKWARD:
-        make_attention(t);
-        break;
-    case HS_OP_SWIGLU:
-    case HS_OP_ADD:
-        make_elementwise(t, 2, 1, d->pitch);
-        break;
-    case HS_OP_SWIGLU_BACKWARD:
-        make_elementwise(t, 3, 2, d->pitch);
-        break;
-    case HS_OP_CROSS_ENTROPY:
-    case HS_OP_CROSS_ENTROPY_BACKWARD:
-        make_cross_entropy(t);
-        break;
-    case HS_OP_ADD_BIAS:
-        matrix_in(t, d->rows, d->columns, 0);
-        vector_in(t, d->columns);
-        matrix_out(t, d->rows, d->columns, 0);
-        break;
-    case HS_OP_SUM_ROWS:
-        matrix_in(t, d->rows, d->columns, 0);
-        vector_out(t, d->columns);
-        break;
-    case HS_OP_MULTIPLY:
-    case HS_OP_SOFTMAX_BACKWARD:
-    case HS_OP_LOG_BACKWARD:
-    case HS_OP_SILU_BACKWARD:
-        make_elementwise(t, 2, 1, 0);
-        break;
-    case HS_OP_SCALE:
-    case HS_OP_SOFTMAX:
-    case HS_OP_LOG:
-    case HS_OP_SILU:
-        make_elementwise(t, 1, 1, 0);
-        break;
-    case HS_OP_SUM:
-        matrix_in(t, d->rows, d->columns, 0);
-        vector_out(t, 1);
-        break;
-    case HS_OP_FILL:
-        vector_in(t, 1);
-        matrix_out(t, d->rows, d->columns, 0);
-        break;
-    case HS_OP_TRANSPOSE:
-        matrix_in(t, d->rows, d->columns, 0);
-        matrix_out(t, d->columns, d->rows, 0);
-        break;
-    case HS_OP_SQUARE_SUM:
-        matrix_in(t, d->rows, d->columns, 0);
-        vector_in(t, 1);
-        vector_out(t, 1);
-        break;
-    case HS_OP_ADAMW:
-        make_adamw(t);
-        break;
-    case HS_OP_COUNT:
-        cr_assert_fail("no operation");
-        break;
+    if (operands[d->operation].make != NULL) {
+        operands[d->operation].make(t);
+        return;
     }
+    cr_assert_gt(operands[d->operation].outputs, 0, "%s has no row in the table of operands",
+                 hs_operation_name(d->operation));
+    const size_t pitch = operands[d->operation].pitched ? d->pitch : 0;
+    for (unsigned i = 0; i < operands[d->operation].inputs; i++)
+        matrix_in(t, d->rows, d->columns, pitch);
+    for (unsigned i = 0; i < operands[d->operation].outputs; i++)
+        matrix_out(t, d->rows, d->columns, pitch);
 }
 
 hs_test_call *hs_test_call_create(const hs_test_description *description) {
