@@ -53,7 +53,7 @@ typedef struct hs_cpu_lever {
     void (*describe)(hs_lever_findings *findings);
 } hs_cpu_lever;
 
-enum { HS_CPU_MAX_LEVERS = 8 };
+enum { HS_CPU_MAX_LEVERS = 16 };
 
 /* A tier: its name, its levers, its kernels. */
 typedef struct hs_cpu_tier {

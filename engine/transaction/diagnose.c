@@ -107,27 +107,70 @@ static bool has_parts(hs_operation operation) {
     return operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
 }
 
-static hs_fault locate(hstep_model *model, hs_plan *plan, size_t call) {
+/* Runs calls of a plan again and waits, with the kernels it was made with or with exact ones. */
+static hstep_status run_again(hs_plan *plan, bool exact, size_t first, size_t count, uint32_t *flags) {
+    hs_backend *backend = plan->request.backend;
+    HS_FORWARD((exact ? backend->api->program_run_exact : backend->api->program_run)(backend, plan->program, first,
+                                                                                     count, NULL));
+    return backend->api->program_finish(backend, plan->program, flags, NULL);
+}
+
+/* Where an attempt ended that flagged `call`. */
+static size_t attempt_end(const hs_plan *plan, size_t call) {
+    return call < plan->forward_calls ? plan->forward_calls : plan->calls;
+}
+
+/* Whether gated levers took part, which the reference knows nothing of. */
+static bool is_gated(const hstep_model *model) {
+    const hs_lever_table *table = &model->context->levers;
+    for (size_t i = 0; i < table->count; i++)
+        if (!table->levers[i].exact && table->levers[i].state == HSTEP_LEVER_ACTIVE)
+            return model->context->backend->api->program_run_exact != NULL;
+    return false;
+}
+
+/* The first call that exact kernels flag in the same attempt. Where they flag none, false: it is the lever's alone. */
+static bool find_exact_call(hs_plan *plan, size_t *call) {
+    const size_t end = attempt_end(plan, *call);
+    if (run_again(plan, true, 0, end, plan->flags) != HSTEP_OK)
+        return false;
+    size_t first = 0;
+    while (first < end && plan->flags[first] == 0)
+        first++;
+    if (first == end)
+        return false;
+    *call = first;
+    return true;
+}
+
+static hs_fault locate(hstep_model *model, hs_plan *plan, size_t call, bool exact) {
     hs_backend *backend = plan->request.backend;
     if (backend->api->locate != NULL)
         return backend->api->locate(backend, plan->program, call);
     const hs_call again = hs_plan_call(plan, call);
     hs_fault fault = {0};
-    if (hs_run_and_wait(backend, plan->program, 0, call, NULL, NULL) != HSTEP_OK)
+    if (run_again(plan, exact, 0, call, NULL) != HSTEP_OK)
         return fault;
     if (has_parts(again.operation))
         fault = locate_on_reference(model, &again);
-    if (hs_run_and_wait(backend, plan->program, call, 1, NULL, NULL) == HSTEP_OK && !fault.found)
+    if (run_again(plan, exact, call, 1, NULL) == HSTEP_OK && !fault.found)
         fault = scan_outputs(backend, &again);
-    /* What the attempt left behind stands there again: a caller may read the gradients of a step-by-step attempt. */
-    const size_t end = call < plan->forward_calls ? plan->forward_calls : plan->calls;
-    (void)hs_run_and_wait(backend, plan->program, call + 1, end - call - 1, NULL, NULL);
     return fault;
 }
 
+/* What the attempt left behind stands there again: a caller may read the gradients of a step-by-step attempt. */
+static void restore(hs_plan *plan, size_t flagged, size_t located, bool exact) {
+    const size_t end = attempt_end(plan, flagged), first = exact ? 0 : located + 1;
+    if (plan->request.backend->api->locate == NULL)
+        (void)run_again(plan, false, first, end - first, NULL);
+}
+
 void hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_overflow *overflow) {
+    const size_t flagged = call;
+    const bool exact = is_gated(model) && find_exact_call(plan, &call);
     const hs_node *node = hs_plan_call_node(plan, call);
-    hs_fault fault = locate(model, plan, call);
+    hs_fault fault = locate(model, plan, call, exact);
+    restore(plan, flagged, call, exact);
     if (!fault.found)
         fault = (hs_fault){.value = NAN};
     const char *tensor = fault.part;

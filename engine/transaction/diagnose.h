@@ -7,9 +7,10 @@
 #include "engine/model/model.h"
 
 /*
- * `plan` has just run a micro-batch, which its inputs still hold, and `call` is the first call that it flagged. All its
- * levers being exact, the reference would flag the same one; what is left to find is the tensor and the index. They
- * come from the backend where it locates. Elsewhere the calls before are run again, and the call itself once more on
+ * `plan` has just run a micro-batch, which its inputs still hold, and `call` is the first call that it flagged. Where
+ * all levers are exact the reference would flag the same one; where gated ones took part the attempt is run again with
+ * exact ones, to find the one that it would flag. What is left is the tensor and the index. They come from the backend
+ * where it locates. Elsewhere the calls before are run again, and the call itself once more on
  * the reference if it has parts inside, or here if its outputs tell all. Never fails: a diagnosis that finds no memory
  * still names the operation, and an overflow stays a skip.
  */
