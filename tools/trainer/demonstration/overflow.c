@@ -106,10 +106,10 @@ static json_t *describe(hs_probe *probe) {
                                    "optimizer_step_after", (json_int_t)probe->step_after,
                                    "weights_moments_powers_gradients_revisions_preserved", probe->preserved,
                                    "overflow_operation", skip->overflow.operation);
-    json_t *committed =
-        json_pack("{s:I, s:I, s:f, s:f, s:b, s:b}", "scheduled_step", (json_int_t)retry->step, "optimizer_step",
-                  (json_int_t)retry->optimizer_step, "loss_scale", retry->loss_scale, "next_loss_scale",
-                  retry->next_loss_scale, "clipped", retry->clipped, "cleared_gradients", probe->cleared);
+    json_t *committed = json_pack("{s:I, s:I, s:f, s:f, s:f, s:b, s:b}", "scheduled_step", (json_int_t)retry->step,
+                                  "optimizer_step", (json_int_t)retry->optimizer_step, "loss_scale", retry->loss_scale,
+                                  "next_loss_scale", retry->next_loss_scale, "gradient_norm", retry->gradient_norm,
+                                  "clipped", retry->clipped, "cleared_gradients", probe->cleared);
     json_t *before = json_pack("{s:f, s:f, s:f}", "loss", warm_up->loss, "loss_scale", warm_up->loss_scale,
                                "gradient_norm", warm_up->gradient_norm);
     return json_pack("{s:s, s:o, s:o, s:i, s:o, s:i, s:O}", "precision", hstep_precision_name(HSTEP_PRECISION_FP16),
