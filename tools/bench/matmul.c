@@ -206,11 +206,15 @@ static void print_means(double ratios[SHAPES][WAYS]) {
 }
 
 static options read_options(int argc, char **argv) {
-    static const struct option known[] = {
-        {"core", required_argument, NULL, 'c'},    {"threads", required_argument, NULL, 't'},
-        {"repeats", required_argument, NULL, 'r'}, {"forms", required_argument, NULL, 'f'},
-        {"portable", no_argument, NULL, 'p'},      {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"core", required_argument, NULL, 'c'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"repeats", required_argument, NULL, 'r'},
+                                          {"forms", required_argument, NULL, 'f'},
+                                          {"portable", no_argument, NULL, 'p'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     options o = {.core = "SkylakeX", .forms = "NN", .threads = 1, .repeats = 9};
+    bool help = false;
     int c;
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
         switch (c) {
@@ -229,16 +233,19 @@ static options read_options(int argc, char **argv) {
         case 'p':
             o.portable = true;
             break;
+        case 'h':
+            help = true;
+            break;
         default:
             o.threads = 0;
         }
     }
-    if (o.threads == 0 || o.repeats < 1 || o.repeats > MOST_REPEATS || strlen(o.forms) != 2) {
-        fprintf(stderr,
-                "usage: matmul [--core SkylakeX|Haswell] [--threads N] [--repeats 1..%d] [--forms NN|NT|TN|TT] "
+    if (help || o.threads == 0 || o.repeats < 1 || o.repeats > MOST_REPEATS || strlen(o.forms) != 2) {
+        fprintf(help ? stdout : stderr,
+                "usage: bench_matmul [--core SkylakeX|Haswell] [--threads N] [--repeats 1..%d] [--forms NN|NT|TN|TT] "
                 "[--portable]\n",
                 MOST_REPEATS);
-        exit(2);
+        exit(help ? 0 : 2);
     }
     return o;
 }
