@@ -42,6 +42,7 @@ Test(usage, unknown_words) {
         {{"levers", "all"}, 2, {"unexpected word 'all'"}},
         {{"levers", "--threads", "many"}, 2, {"--threads many", "whole number"}},
         {{"levers", "--threads"}, 2, {"'--threads' needs a value"}},
+        {{"levers", "--threads", ""}, 2, {"--threads '':", "whole number"}},
         {{"verify"}, 2, {"no command 'verify' yet"}},
         {{"compare"}, 2, {"no command 'compare' yet"}},
         {{"export"}, 2, {"no command 'export' yet"}},

@@ -1,6 +1,6 @@
 /**
  * @file trainer.h
- * Updates as transactions: each either commits as a whole or leaves every byte of state.
+ * Updates as transactions: each either commits as a whole or leaves every byte of what is learned.
  *
  * Intended usage:
  *  1. Make a model, then hstep_trainer_create with hstep_trainer_defaults(precision) or settings of your own.

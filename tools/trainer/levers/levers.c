@@ -30,7 +30,8 @@ static int read_threads(const char *text, unsigned *threads) {
     char *end;
     const unsigned long value = strtoul(text, &end, 10);
     if (!isdigit((unsigned char)text[0]) || *end != '\0' || value > 1024)
-        return hs_report_usage("levers", "--threads %s: give a whole number of at most 1024", text);
+        return hs_report_usage("levers", "--threads %s%s%s: give a whole number of at most 1024", hs_report_mark(text),
+                               text, hs_report_mark(text));
     *threads = (unsigned)value;
     return HS_EXIT_DONE;
 }
@@ -84,8 +85,8 @@ static const hstep_lever *find(const hstep_context *context, const char *name) {
 static int print(const settings *s, const hstep_context *context) {
     const hstep_lever *one = s->explain != NULL ? find(context, s->explain) : NULL;
     if (s->explain != NULL && one == NULL)
-        return hs_report_usage("levers", "--explain %s: there is no lever of this name; trainer levers lists them",
-                               s->explain);
+        return hs_report_usage("levers", "--explain %s%s%s: there is no lever of this name; trainer levers lists them",
+                               hs_report_mark(s->explain), s->explain, hs_report_mark(s->explain));
     if (s->json)
         return hs_levers_print_json(stdout, context, one);
     if (one != NULL)
