@@ -246,11 +246,8 @@ void hs_exact_matmul(const hs_call *call, hs_kernel_run *run) {
     p.b.data = hs_in(call, 1);
     p.y = hs_out(call, 0);
     bool nonfinite = false;
-    if (p.threads == 1) {
-        nonfinite = multiply(&p);
-    } else {
-#pragma omp parallel num_threads(p.threads) reduction(|| : nonfinite)
-        nonfinite = multiply(&p);
-    }
+    /* A region of its own even for one thread: the loops inside must not bind to a team of the caller's. */
+#pragma omp parallel num_threads(p.threads) if (p.threads > 1) reduction(|| : nonfinite)
+    nonfinite = multiply(&p);
     run->nonfinite = run->nonfinite || nonfinite;
 }
