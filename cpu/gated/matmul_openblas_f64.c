@@ -17,7 +17,10 @@ static bool fits(const hs_view *view) {
     return hs_rows(view) <= INT_MAX && hs_columns(view) <= INT_MAX && hs_pitch(view) <= INT_MAX;
 }
 
+/* The gate judges A B, A Bt and At B; nobody has looked at both turned. */
 bool hs_openblas_accepts(const hs_call *call) {
+    if (call->attributes.a_form == HSTEP_TRANSPOSE && call->attributes.b_form == HSTEP_TRANSPOSE)
+        return false;
     return fits(&call->inputs[0]) && fits(&call->inputs[1]) && fits(&call->outputs[0]);
 }
 

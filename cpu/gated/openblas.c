@@ -27,6 +27,8 @@ static void load(void) {
              find(handle, "openblas_get_config", &library.config) &&
              (find(handle, "openblas_set_num_threads", &library.set_threads) ||
               find(handle, "goto_set_num_threads", &library.set_threads));
+    /* A build with 64-bit integers has the same name and other arguments. */
+    loaded = loaded && strstr(library.config(), "USE64BITINT") == NULL;
 }
 
 const hs_openblas *hs_openblas_load(void) { return pthread_once(&once, load) == 0 && loaded ? &library : NULL; }

@@ -11,6 +11,9 @@
 #include "engine/levers/gate.h"
 #include "engine/levers/selection.h"
 
+/* A lever has to win by more than timing is uncertain. */
+#define WINNING_SPEED 1.05
+
 enum { REASON = 448 };
 
 /* Depths that are judged whatever comes; where it is not known what does, a large vocabulary stands for the rest. */
@@ -163,7 +166,7 @@ static hstep_lever_state conclude(const judgement *j, bool required, char *text,
         describe_rejection(&gate->worst, text, size);
         return HSTEP_LEVER_REJECTED;
     }
-    const bool wins = gate->speed > 1;
+    const bool wins = gate->speed >= WINNING_SPEED;
     (void)snprintf(text, size, "%s: %.2f times as fast as the exact kernels in %s%s%s%s", j->findings.reason,
                    gate->speed, hstep_precision_name(gate->precision), !wins && required ? ", but required" : "",
                    j->findings.remark[0] != '\0' ? "; " : "", j->findings.remark);
@@ -178,25 +181,30 @@ static bool serves_products(const hs_lever_request *request, hstep_precision pre
 }
 
 /* What a lever shall be, without changing it yet: the gate of the next one runs without this one. */
-static hstep_status decide_gated(judgement *j, hs_wish wish, hstep_lever_state *state, char *text, size_t size,
-                                 hstep_error *error) {
+static void decide_gated(judgement *j, hs_wish wish, hstep_lever_state *state, char *text, size_t size) {
     *state = HSTEP_LEVER_DISABLED;
     if (wish == HS_WISH_LEFT_OUT) {
         (void)snprintf(text, size, "left out on request");
-        return HSTEP_OK;
+        return;
     }
     if (wish == HS_WISH_AUTO && !serves_products(j->request, j->facts.precision)) {
         (void)snprintf(text, size, "no product in %s is to come", hstep_precision_name(j->facts.precision));
-        return HSTEP_OK;
+        return;
     }
     j->backend->api->lever_find(j->backend, j->lever, &j->findings);
     *state = j->findings.state;
     (void)snprintf(text, size, "%s", j->findings.reason);
     if (*state == HSTEP_LEVER_ACTIVE) {
-        HS_FORWARD(judge(j, error));
-        *state = conclude(j, wish == HS_WISH_REQUIRED, text, size);
+        hstep_error why = {0};
+        const hstep_status status = judge(j, &why);
+        if (status == HSTEP_OK) {
+            *state = conclude(j, wish == HS_WISH_REQUIRED, text, size);
+        } else {
+            /* The exact kernels run without it. */
+            *state = HSTEP_LEVER_DISABLED;
+            (void)snprintf(text, size, "could not be judged: %s", why.message);
+        }
     }
-    return HSTEP_OK;
 }
 
 /* ---- All of them ---- */
@@ -226,7 +234,7 @@ static hstep_status choose_gated(hs_backend *backend, const hs_lever_request *re
         judgement j = {
             .backend = backend, .request = request, .lever = i, .name = name, .verdict = &table->verdicts[i]};
         backend->api->lever_facts(backend, i, &j.facts);
-        HS_FORWARD(decide_gated(&j, wishes[i], &states[i], reasons[i], sizeof reasons[i], error));
+        decide_gated(&j, wishes[i], &states[i], reasons[i], sizeof reasons[i]);
         HS_RETURN_IF(wishes[i] == HS_WISH_REQUIRED && states[i] != HSTEP_LEVER_ACTIVE, error,
                      HSTEP_ERROR_BACKEND_UNAVAILABLE, "the required lever %s is %s: %s", name,
                      hstep_lever_state_name(states[i]), reasons[i]);

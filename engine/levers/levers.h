@@ -28,7 +28,7 @@ typedef struct hs_lever_table {
 
 /* What the options of a context say about levers. */
 typedef struct hs_lever_request {
-    const char *selection; /* NULL: "auto" */
+    const char *selection; /* NULL: "exact" */
     const hstep_product_depth *products;
     size_t product_count;
     bool judge_anew;

@@ -55,10 +55,10 @@ hstep_status hs_selection_parse(const char *text, const hs_backend *backend, hs_
     const size_t count = backend->api->levers(backend, &levers);
     for (size_t i = 0; i < HS_MAX_LEVERS; i++)
         wishes[i] = HS_WISH_AUTO;
-    if (text == NULL || strcmp(text, "auto") == 0)
+    if (text != NULL && strcmp(text, "auto") == 0)
         return HSTEP_OK;
-    const bool none = strcmp(text, "none") == 0;
-    if (none || strcmp(text, "exact") == 0) {
+    const bool none = text != NULL && strcmp(text, "none") == 0;
+    if (text == NULL || none || strcmp(text, "exact") == 0) {
         for (size_t i = 0; i < count; i++)
             if (!levers[i].exact || (none && !is_fallback(backend, i)))
                 wishes[i] = HS_WISH_LEFT_OUT;

@@ -8,11 +8,12 @@
 #include "engine/levers/inputs.h"
 #include "engine/levers/product.h"
 
-enum { SHAPES = 2, REPEATS = 7 };
+enum { SHAPES = 2, REPEATS = 7, FEW_REPEATS = 3 };
 static const size_t shapes[SHAPES][3] = {{64, 128, 128}, {256, 512, 512}};
 
-/* A sample takes about this long, the clock's own cost being small against it. */
-static const double SAMPLE_SECONDS = 2e-3;
+/* A sample takes about this long, the clock's own cost being small against it; where one run takes very long, a few
+ * tell enough. */
+static const double SAMPLE_SECONDS = 2e-3, VERY_LONG = 20e-3;
 enum { MOST_RUNS = 1000 };
 
 static int compare(const void *a, const void *b) {
@@ -20,9 +21,9 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median(double *values) {
-    qsort(values, REPEATS, sizeof *values, compare);
-    return values[REPEATS / 2];
+static double median(double *values, size_t count) {
+    qsort(values, count, sizeof *values, compare);
+    return values[count / 2];
 }
 
 static hstep_status sample(const hs_product *p, hs_program *program, size_t runs, double *seconds, hstep_error *error) {
@@ -37,19 +38,20 @@ static hstep_status sample(const hs_product *p, hs_program *program, size_t runs
 static hstep_status time_programs(const hs_product *p, hs_program *const programs[2], hstep_gate_timing *timing,
                                   hstep_error *error) {
     double seconds[2][REPEATS];
-    size_t runs[2];
+    size_t runs[2], repeats = REPEATS;
     for (int i = 0; i < 2; i++) {
         double once;
         HS_FORWARD(sample(p, programs[i], 1, &once, error));
         HS_FORWARD(sample(p, programs[i], 1, &once, error));
         const double wanted = SAMPLE_SECONDS / (once + 1e-9);
         runs[i] = wanted < 1 ? 1 : wanted > MOST_RUNS ? MOST_RUNS : (size_t)wanted;
+        repeats = once > VERY_LONG ? FEW_REPEATS : repeats;
     }
-    for (int repeat = 0; repeat < REPEATS; repeat++)
+    for (size_t repeat = 0; repeat < repeats; repeat++)
         for (int i = 0; i < 2; i++)
             HS_FORWARD(sample(p, programs[i], runs[i], &seconds[i][repeat], error));
-    timing->exact_seconds = median(seconds[0]);
-    timing->lever_seconds = median(seconds[1]);
+    timing->exact_seconds = median(seconds[0], repeats);
+    timing->lever_seconds = median(seconds[1], repeats);
     return HSTEP_OK;
 }
 

@@ -129,12 +129,12 @@ static bool is_gated(const hstep_model *model) {
     return false;
 }
 
-/* The first call that exact kernels flag in the same attempt. Where they flag none, false: it is the lever's alone. */
+/* The first call of the same phase that exact kernels flag. Where they flag none, false: it is the lever's alone. */
 static bool find_exact_call(hs_plan *plan, size_t *call) {
     const size_t end = attempt_end(plan, *call);
     if (run_again(plan, true, 0, end, plan->flags) != HSTEP_OK)
         return false;
-    size_t first = 0;
+    size_t first = *call < plan->forward_calls ? 0 : plan->forward_calls;
     while (first < end && plan->flags[first] == 0)
         first++;
     if (first == end)

@@ -123,18 +123,23 @@ Test(levers_runs, an_overflow_under_a_gated_lever_has_the_name_the_reference_giv
     }
 }
 
-Test(levers_runs, a_context_takes_auto_for_nothing_and_exact_by_default) {
+Test(levers_runs, a_context_is_exact_unless_told_otherwise) {
     cr_expect_str_eq(hstep_context_defaults().levers, "exact");
     hstep_context *context = NULL;
     hstep_error error = {0};
     const hstep_context_options wrong = {.levers = "+cpu.nothing"};
     cr_expect_eq(hstep_context_create(&wrong, &context, &error), HSTEP_ERROR_ARGUMENT);
     cr_expect_null(context);
-    hs_test_expect_ok(hstep_context_create(NULL, &context, &error), &error);
-    const hstep_lever *levers;
-    const size_t count = hstep_context_levers(context, &levers);
-    cr_expect_gt(count, 3);
-    for (int precision = 0; precision <= HSTEP_PRECISION_BF16; precision++)
-        cr_expect(hstep_levers_exact(levers, count, (hstep_precision)precision));
-    hstep_context_destroy(context);
+    const hstep_context_options silent = {.threads = 1};
+    for (int i = 0; i < 2; i++) {
+        hs_test_expect_ok(hstep_context_create(i == 0 ? NULL : &silent, &context, &error), &error);
+        const hstep_lever *levers;
+        const size_t count = hstep_context_levers(context, &levers);
+        cr_expect_gt(count, 3);
+        for (int precision = 0; precision <= HSTEP_PRECISION_BF16; precision++)
+            cr_expect(hstep_levers_exact(levers, count, (hstep_precision)precision));
+        for (size_t j = 0; j < count; j++)
+            cr_expect_null(levers[j].gate);
+        hstep_context_destroy(context);
+    }
 }

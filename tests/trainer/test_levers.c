@@ -191,7 +191,7 @@ Test(levers, records_say_whether_a_run_keeps_the_reference_bits) {
 }
 
 Test(levers, a_run_in_bf16_looks_for_no_lever_of_f64) {
-    hs_test_program run = HS_TEST_RUN(TINY, "--records", "-");
+    hs_test_program run = HS_TEST_RUN(TINY, "--levers", "auto", "--records", "-");
     cr_assert_eq(run.status, 0, "%s", run.err);
     json_t *records = hs_test_parse_lines(run.out);
     const json_t *record = hs_test_record(records, "run");

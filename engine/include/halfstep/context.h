@@ -35,9 +35,9 @@ typedef struct hstep_context_options {
     unsigned threads; /**< 0: as many as the process may run on. The reference always uses one. */
 
     /**
-     * Which faster ways to compute may be used (levers.h). "auto", and NULL, takes those of the gated ones that pass
-     * and win here; the first time on a machine that takes about a second, and the verdict is kept in the user's cache
-     * directory. "exact" takes none of them: the bits are the reference's, and nothing is measured or written. "none"
+     * Which faster ways to compute may be used (levers.h). "exact", and NULL, takes none of the gated ones: the
+     * bits are the reference's, and nothing is measured or written. "auto" takes those that pass and win here; the
+     * first time on a machine that takes some seconds, and the verdict is kept in the user's cache directory. "none"
      * also leaves out what needs a certain processor. A list such as "+cpu.openblas,-cpu.avx512" changes "auto": with
      * + a lever is required, even where it is slower, with - it is left out.
      */

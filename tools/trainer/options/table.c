@@ -107,7 +107,7 @@ static const hs_option TABLE[] = {
      .help = "What computes"},
     {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
      .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"},
-    {.name = "levers", .group = "Run", TEXT(levers), .argument = "SET", .initial = "auto",
+    {.name = "levers", .group = "Run", TEXT(levers), .argument = "SET", .initial = "exact",
      .help = "Faster ways to compute: auto takes what passes and wins on this machine (see trainer levers), exact what "
              "gives the reference's bits, none plain C; or changes to auto, such as +cpu.openblas,-cpu.avx512"},
     {.name = "seed", .group = "Run", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
