@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "precision/format.h"
 #include "precision/random.h"
 
 static void *allocate(size_t count, size_t size) {
@@ -244,6 +245,22 @@ static void make_operands(hs_test_call *t) {
         matrix_out(t, d->rows, d->columns, pitch);
 }
 
+static void make_compact(const hs_test_description *d, hs_test_operand *operand, hs_view *view) {
+    cr_assert(d->precision != HSTEP_PRECISION_F64 && !operand->is_index, "only a value in a half format is compact");
+    operand->compact = true;
+    operand->format = hs_precision_format(d->precision);
+    operand->view.dtype = view->dtype = operand->format == HSTEP_FP16 ? HSTEP_DTYPE_FP16 : HSTEP_DTYPE_BF16;
+}
+
+static void make_chosen_compact(hs_test_call *t) {
+    for (uint32_t i = 0; i < t->call.input_count; i++)
+        if (t->description.compact & HS_TEST_INPUT(i))
+            make_compact(&t->description, &t->inputs[i], &t->call.inputs[i]);
+    for (uint32_t i = 0; i < t->call.output_count; i++)
+        if (t->description.compact & HS_TEST_OUTPUT(i))
+            make_compact(&t->description, &t->outputs[i], &t->call.outputs[i]);
+}
+
 hs_test_call *hs_test_call_create(const hs_test_description *description) {
     hs_test_call *t = allocate(1, sizeof *t);
     t->description = *description;
@@ -259,6 +276,7 @@ hs_test_call *hs_test_call_create(const hs_test_description *description) {
                                          .factor = description->factor,
                                          .decay = description->decay};
     make_operands(t);
+    make_chosen_compact(t);
     hs_test_call_fill(t, HS_TEST_UNIFORM, 1);
     return t;
 }

@@ -9,6 +9,12 @@
  *  3. hs_test_result *r = hs_test_call_run(t, backend), as often as wanted: each run has fresh buffers, so t never
  *     changes. Compare with hs_test_differences.
  *
+ * Operands in 16 bits: set the bits HS_TEST_INPUT(i) and HS_TEST_OUTPUT(i) of d.compact. Their format is that of
+ * d.precision, whether the operation heeds it or not. hs_test_call_run then hands them over in 16 bits,
+ * hs_test_call_run_wide the same call in f64 slots: the inputs as the numbers that the 16 bits stand for, the outputs
+ * rounded afterwards. Both must give the same bits and flags, and a NaN in 16 bits must be the one quiet NaN of the
+ * policy.
+ *
  * Host values are dense and row-major whatever the pitch. On the backend, rows of a pitched operand are followed by
  * filler, every operand stands at an offset, and filler stands around it: NaN, which a kernel that reads too far drags
  * into its result. hs_test_call_run counts filler and inputs that a kernel changed.
@@ -17,6 +23,9 @@
 #define HS_TESTS_SUPPORT_CALLS_H
 
 #include "engine/backend.h"
+
+#define HS_TEST_INPUT(i) (1U << (i))
+#define HS_TEST_OUTPUT(i) (1U << (HS_MAX_INPUTS + (i)))
 
 /* Shapes, in the words of engine/backend.h. Each operation reads the fields that it has a use for. */
 typedef struct hs_test_description {
@@ -34,6 +43,7 @@ typedef struct hs_test_description {
     bool without_base;     /* gather_backward with two inputs */
     bool random_positions; /* attention: any position below `keys`; else queries stand at the end, one after another */
     bool decay;            /* adamw */
+    unsigned compact;      /* operands in 16 bits: HS_TEST_INPUT(i) | HS_TEST_OUTPUT(i) | ... */
     double epsilon, factor;
 } hs_test_description;
 
@@ -50,6 +60,8 @@ typedef enum hs_test_fill {
 typedef struct hs_test_operand {
     hs_view view; /* without buffer */
     bool is_index;
+    bool compact; /* a value counts as its half of `format` */
+    hstep_format format;
     size_t elements;
     double *f64;  /* NULL for an index operand */
     int32_t *i32; /* NULL for a value operand */
@@ -69,7 +81,7 @@ typedef struct hs_test_result {
     hs_fault fault; /* on backends that locate */
     size_t output_count;
     size_t elements[HS_MAX_OUTPUTS];
-    double *outputs[HS_MAX_OUTPUTS]; /* dense */
+    double *outputs[HS_MAX_OUTPUTS]; /* dense; of a compact operand, what its 16 bits stand for */
     double *gradient;                /* adamw: input 0 afterwards */
     size_t spoiled;                  /* bytes of filler or of inputs that changed and must not */
 } hs_test_result;
@@ -88,6 +100,9 @@ void hs_test_call_destroy(hs_test_call *call);
 void hs_test_call_fill(hs_test_call *call, hs_test_fill fill, uint64_t seed);
 
 hs_test_result *hs_test_call_run(const hs_test_call *call, hs_backend *backend);
+
+/* The same without 16-bit storage: what a call with compact operands is held against. */
+hs_test_result *hs_test_call_run_wide(const hs_test_call *call, hs_backend *backend);
 
 /* The same for a call that must succeed: fails the running test where it does not or where it spoils anything. */
 hs_test_result *hs_test_call_run_well(const hs_test_call *call, hs_backend *backend);

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "precision/format.h"
 #include "support/calls.h"
 
-enum { GUARD = 64, FILLER = 0xff }; /* eight filler bytes are a NaN */
+enum { GUARD = 64, FILLER = 0xff }; /* filler is a NaN in every type */
 
 /* An operand as it stands in its buffer. */
 typedef struct image {
@@ -17,9 +18,7 @@ typedef struct image {
     hs_buffer *buffer;
 } image;
 
-static size_t element_size(const hs_test_operand *operand) {
-    return operand->is_index ? sizeof(int32_t) : sizeof(double);
-}
+static size_t element_size(const hs_test_operand *operand) { return hs_dtype_size(operand->view.dtype); }
 
 static size_t row_stride(const hs_test_operand *operand) {
     return operand->view.rank == 2 ? operand->view.strides[0] : operand->view.dims[0];
@@ -31,16 +30,44 @@ static size_t place(const hs_test_operand *operand, size_t i) {
     return GUARD + (i / columns * row_stride(operand) + i % columns) * element_size(operand);
 }
 
+/* What the half of a compact operand stands for. */
+static double represented(const hs_test_operand *operand, double value) {
+    return operand->compact ? hs_decode(operand->format, hs_encode(operand->format, value)) : value;
+}
+
+static void put(const hs_test_operand *operand, size_t i, unsigned char *at) {
+    if (operand->is_index) {
+        memcpy(at, &operand->i32[i], sizeof operand->i32[i]);
+    } else if (operand->view.dtype == HSTEP_DTYPE_F64) {
+        const double value = represented(operand, operand->f64[i]);
+        memcpy(at, &value, sizeof value);
+    } else {
+        const uint16_t half = hs_encode(operand->format, operand->f64[i]);
+        memcpy(at, &half, sizeof half);
+    }
+}
+
+static double get(const hs_test_operand *operand, const unsigned char *at) {
+    if (operand->view.dtype == HSTEP_DTYPE_F64) {
+        double value;
+        memcpy(&value, at, sizeof value);
+        return represented(operand, value);
+    }
+    uint16_t half;
+    memcpy(&half, at, sizeof half);
+    const double value = hs_decode(operand->format, half);
+    cr_assert(!isnan(value) || half == hs_encode(operand->format, (double)NAN), "%#x is not the quiet NaN", half);
+    return value;
+}
+
 static image make_image(const hs_test_operand *operand, bool with_values) {
     const size_t rows = operand->view.rank == 2 ? operand->view.dims[0] : 1;
     image made = {.size = 2 * GUARD + rows * row_stride(operand) * element_size(operand)};
     made.bytes = malloc(made.size);
     cr_assert_not_null(made.bytes, "out of memory");
     memset(made.bytes, FILLER, made.size);
-    for (size_t i = 0; with_values && i < operand->elements; i++) {
-        const void *value = operand->is_index ? (const void *)&operand->i32[i] : (const void *)&operand->f64[i];
-        memcpy(made.bytes + place(operand, i), value, element_size(operand));
-    }
+    for (size_t i = 0; with_values && i < operand->elements; i++)
+        put(operand, i, made.bytes + place(operand, i));
     return made;
 }
 
@@ -57,8 +84,8 @@ static double *take_values(const hs_test_operand *operand, unsigned char *after)
     double *values = calloc(operand->elements ? operand->elements : 1, sizeof *values);
     cr_assert_not_null(values, "out of memory");
     for (size_t i = 0; i < operand->elements; i++) {
-        memcpy(&values[i], after + place(operand, i), sizeof *values);
-        memset(after + place(operand, i), FILLER, sizeof *values);
+        values[i] = get(operand, after + place(operand, i));
+        memset(after + place(operand, i), FILLER, element_size(operand));
     }
     return values;
 }
@@ -162,6 +189,19 @@ hs_test_result *hs_test_call_run(const hs_test_call *t, hs_backend *backend) {
         free(inputs[i].bytes);
     }
     return result;
+}
+
+static void widen(hs_test_operand *operands, hs_view *views, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (operands[i].compact)
+            operands[i].view.dtype = views[i].dtype = HSTEP_DTYPE_F64;
+}
+
+hs_test_result *hs_test_call_run_wide(const hs_test_call *t, hs_backend *backend) {
+    hs_test_call wide = *t;
+    widen(wide.inputs, wide.call.inputs, wide.call.input_count);
+    widen(wide.outputs, wide.call.outputs, wide.call.output_count);
+    return hs_test_call_run(&wide, backend);
 }
 
 hs_test_result *hs_test_call_run_well(const hs_test_call *t, hs_backend *backend) {

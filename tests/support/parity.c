@@ -42,11 +42,11 @@ static void describe(const hs_test_call *call, char *text, size_t size) {
     const hs_test_description *d = &call->description;
     snprintf(text, size,
              "%s in %s, rows %zu columns %zu inner %zu table %zu, %zu sequences of %zu queries and %zu keys, %zu/%zu "
-             "heads of %zu, forms %d %d, pitch %zu%s%s%s",
+             "heads of %zu, forms %d %d, pitch %zu, compact %#x%s%s%s",
              hs_operation_name(d->operation), hstep_precision_name(d->precision), d->rows, d->columns, d->inner,
              d->table, d->sequences, d->queries, d->keys, d->heads, d->kv_heads, d->head_width, (int)d->a_form,
-             (int)d->b_form, d->pitch, d->in_place ? ", in place" : "", d->without_base ? ", without base" : "",
-             d->random_positions ? ", random positions" : "");
+             (int)d->b_form, d->pitch, d->compact, d->in_place ? ", in place" : "",
+             d->without_base ? ", without base" : "", d->random_positions ? ", random positions" : "");
 }
 
 /* One backend against what the reference gave. */
@@ -65,7 +65,7 @@ static void compare_one(const hs_test_call *call, hs_backend *backend, const hs_
 void hs_parity_compare(hs_parity *parity, const hs_test_call *call, const char *what) {
     char shape[512], where[768];
     describe(call, shape, sizeof shape);
-    hs_test_result *expected = hs_test_call_run(call, parity->reference);
+    hs_test_result *expected = hs_test_call_run_wide(call, parity->reference);
     cr_assert_eq(expected->status, HSTEP_OK, "%s: %s", shape, expected->error.message);
     for (size_t lever = 0; lever < HS_TEST_LEVERS; lever++)
         for (unsigned i = 0; i < HS_TEST_THREADS; i++)

@@ -1,7 +1,7 @@
 /*
  * Holds the exact tier against the reference: the same call on both, with every lever that this processor offers and at
  * several thread counts, must give the same bits and the same nonfinite flag, and must leave inputs and surroundings
- * alone.
+ * alone. Compact operands are compact for the exact tier alone.
  *
  * Intended usage: open, check as many descriptions as wanted, close. A difference fails the running test and says
  * where.
