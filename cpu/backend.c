@@ -55,6 +55,22 @@ static size_t levers(const hs_backend *backend, const hstep_lever **table) {
     return as_cpu(backend)->tier->lever_count;
 }
 
+/* Whether an operand stands in 16 bits. */
+static bool is_compact(const hs_call *call) {
+    for (uint32_t i = 0; i < call->input_count; i++)
+        if (hs_dtype_is_half(call->inputs[i].dtype))
+            return true;
+    for (uint32_t i = 0; i < call->output_count; i++)
+        if (hs_dtype_is_half(call->outputs[i].dtype))
+            return true;
+    return false;
+}
+
+static bool takes_compact(const cpu_backend *cpu) {
+    const size_t lever = cpu->tier->compact;
+    return lever < cpu->tier->lever_count && cpu->levers[lever].state == HSTEP_LEVER_ACTIVE;
+}
+
 /* Whether a row of the table may compute a call. Only gated kernels store sums that are not rounded. */
 static bool may_serve(const cpu_backend *cpu, const hs_kernel_entry *entry, const hs_call *call, bool exact_only) {
     const hs_cpu_lever *lever = &cpu->tier->levers[entry->lever];
@@ -66,6 +82,8 @@ static bool may_serve(const cpu_backend *cpu, const hs_kernel_entry *entry, cons
 }
 
 static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, const hs_call *call, bool exact_only) {
+    if (is_compact(call) && !takes_compact(cpu))
+        return NULL;
     for (size_t i = 0; i < cpu->tier->entry_count; i++)
         if (may_serve(cpu, &cpu->tier->entries[i], call, exact_only))
             return &cpu->tier->entries[i];
@@ -73,6 +91,8 @@ static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, const hs_call 
 }
 
 static bool does_work(const cpu_backend *cpu, size_t lever) {
+    if (lever == cpu->tier->compact)
+        return true;
     for (int operation = 0; operation < HS_OP_COUNT; operation++) {
         const hs_kernel_entry *entry = find_kernel(cpu, &(hs_call){.operation = (hs_operation)operation}, true);
         if (entry && entry->lever == lever)
@@ -126,9 +146,8 @@ static void lever_set(hs_backend *backend, size_t lever, hstep_lever_state state
         set_exact_levers(cpu);
 }
 
-static bool supports(const hs_backend *backend, hs_operation operation, hstep_precision precision) {
-    const hs_call call = {.operation = operation, .precision = precision};
-    return (unsigned)precision <= HSTEP_PRECISION_BF16 && find_kernel(as_cpu(backend), &call, true) != NULL;
+static bool supports(const hs_backend *backend, const hs_call *call) {
+    return hs_check_types(call) && find_kernel(as_cpu(backend), call, true) != NULL;
 }
 
 /* Aligned, and never NULL because bytes is 0. */
@@ -291,7 +310,7 @@ static void scan_outputs(const hs_call *call, hs_fault *fault) {
         const hs_view *view = &call->outputs[i];
         const size_t rows = hs_rows(view), columns = hs_columns(view);
         const size_t pitch = view->rank >= 2 ? view->strides[view->rank - 2] : columns;
-        const double *data = hs_out(call, i);
+        const double *data = hs_out(call, i); /* tiers that locate compute in f64 alone */
         for (size_t r = 0; r < rows && !fault->found; r++)
             for (size_t c = 0; c < columns && !fault->found; c++)
                 if (!isfinite(data[r * pitch + c]))
@@ -442,8 +461,8 @@ hstep_status hs_cpu_create_with_lever(unsigned thread_count, const char *lever, 
                  "the lever %s is not there: %s", lever, tier->levers[chosen_lever].missing);
     HS_FORWARD(hs_cpu_create(thread_count, backend, error));
     for (size_t i = 0; i < tier->lever_count; i++)
-        if (i != chosen_lever && tier->levers[i].exact && detect(&tier->levers[i]) == HSTEP_LEVER_ACTIVE &&
-            tier->levers[i].detect)
+        if (i != chosen_lever && i != tier->compact && tier->levers[i].exact &&
+            detect(&tier->levers[i]) == HSTEP_LEVER_ACTIVE && tier->levers[i].detect)
             lever_set(*backend, i, HSTEP_LEVER_DISABLED, "left out on request");
     return HSTEP_OK;
 }

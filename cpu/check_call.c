@@ -5,35 +5,37 @@
 /*
  * One pattern for each operand, inputs before outputs. A letter is a dimension: it takes its value where it occurs
  * first, or from the attributes, and must have it everywhere. "*" is any shape, one for all operands that say so, "#"
- * marks an i32 operand, "~" one whose rows may have a pitch. The others are contiguous.
+ * marks an i32 operand. Behind the letters, "~" marks one whose rows may have a pitch, the others are contiguous, and
+ * "=" one that may stand in 16 bits.
  */
 typedef struct pattern {
     uint8_t inputs, outputs;
-    bool last_optional; /* the last input may be missing */
-    int8_t in_place;    /* the input that output 0 may be, or -1 */
+    bool optional_input; /* the last input may be missing */
+    int8_t in_place;     /* the input that output 0 may be, or -1 */
     const char *operands[HS_MAX_INPUTS + HS_MAX_OUTPUTS];
+    bool optional_output; /* the last output may be missing */
 } pattern;
 
 static const pattern patterns[HS_OP_COUNT] = {
-    [HS_OP_MATMUL] = {2, 1, false, -1, {"mk~", "kn~", "mn~"}},
+    [HS_OP_MATMUL] = {2, 1, false, -1, {"mk~=", "kn~=", "mn~="}},
     [HS_OP_GATHER] = {2, 1, false, -1, {"Vd", "#R", "Rd"}},
     [HS_OP_GATHER_BACKWARD] = {3, 1, true, 2, {"Rd", "#R", "Vd", "Vd"}},
-    [HS_OP_RMSNORM] = {2, 1, false, -1, {"Rd~", "d", "Rd~"}},
-    [HS_OP_RMSNORM_BACKWARD_INPUT] = {3, 1, false, -1, {"Rd~", "Rd~", "d", "Rd~"}},
-    [HS_OP_RMSNORM_BACKWARD_GAIN] = {2, 1, false, -1, {"Rd~", "Rd~", "d"}},
-    [HS_OP_ROTARY] = {4, 1, false, -1, {"Rd~", "#R", "Ph", "Ph", "Rd~"}},
-    [HS_OP_ROTARY_BACKWARD] = {4, 1, false, -1, {"Rd~", "#R", "Ph", "Ph", "Rd~"}},
-    [HS_OP_ATTENTION] = {4, 1, false, -1, {"Qd~", "Ke~", "Ke~", "#Q", "Qd~"}},
-    [HS_OP_ATTENTION_BACKWARD] = {5, 3, false, -1, {"Qd~", "Qd~", "Ke~", "Ke~", "#Q", "Qd~", "Ke~", "Ke~"}},
-    [HS_OP_SWIGLU] = {2, 1, false, -1, {"*~", "*~", "*~"}},
-    [HS_OP_SWIGLU_BACKWARD] = {3, 2, false, -1, {"*~", "*~", "*~", "*~", "*~"}},
-    [HS_OP_ADD] = {2, 1, false, 0, {"*~", "*~", "*~"}},
-    [HS_OP_CROSS_ENTROPY] = {2, 1, false, -1, {"RV", "#R", "1"}},
-    [HS_OP_CROSS_ENTROPY_BACKWARD] = {3, 1, false, -1, {"1", "RV", "#R", "RV"}},
+    [HS_OP_RMSNORM] = {2, 1, false, -1, {"Rd~", "d", "Rd~="}},
+    [HS_OP_RMSNORM_BACKWARD_INPUT] = {3, 1, false, -1, {"Rd~=", "Rd~", "d", "Rd~"}},
+    [HS_OP_RMSNORM_BACKWARD_GAIN] = {2, 1, false, -1, {"Rd~=", "Rd~", "d"}},
+    [HS_OP_ROTARY] = {4, 1, false, -1, {"Rd~=", "#R", "Ph", "Ph", "Rd~="}},
+    [HS_OP_ROTARY_BACKWARD] = {4, 1, false, -1, {"Rd~=", "#R", "Ph", "Ph", "Rd~="}},
+    [HS_OP_ATTENTION] = {4, 1, false, -1, {"Qd~=", "Ke~=", "Ke~=", "#Q", "Qd~="}},
+    [HS_OP_ATTENTION_BACKWARD] = {5, 3, false, -1, {"Qd~=", "Qd~=", "Ke~=", "Ke~=", "#Q", "Qd~=", "Ke~=", "Ke~="}},
+    [HS_OP_SWIGLU] = {2, 1, false, -1, {"*~=", "*~=", "*~="}},
+    [HS_OP_SWIGLU_BACKWARD] = {3, 2, false, -1, {"*~=", "*~=", "*~=", "*~=", "*~="}},
+    [HS_OP_ADD] = {2, 1, false, 0, {"*~=", "*~=", "*~="}},
+    [HS_OP_CROSS_ENTROPY] = {2, 1, false, -1, {"RV=", "#R", "1"}},
+    [HS_OP_CROSS_ENTROPY_BACKWARD] = {3, 1, false, -1, {"1", "RV=", "#R", "RV="}},
     [HS_OP_ADD_BIAS] = {2, 1, false, -1, {"Rd", "d", "Rd"}},
     [HS_OP_SUM_ROWS] = {1, 1, false, -1, {"Rd", "d"}},
     [HS_OP_MULTIPLY] = {2, 1, false, -1, {"*", "*", "*"}},
-    [HS_OP_SCALE] = {1, 1, false, -1, {"*", "*"}},
+    [HS_OP_SCALE] = {1, 1, false, -1, {"*=", "*="}},
     [HS_OP_SUM] = {1, 1, false, -1, {"*", "1"}},
     [HS_OP_FILL] = {1, 1, false, -1, {"1", "*"}},
     [HS_OP_TRANSPOSE] = {1, 1, false, -1, {"mn", "nm"}},
@@ -44,7 +46,7 @@ static const pattern patterns[HS_OP_COUNT] = {
     [HS_OP_SILU] = {1, 1, false, -1, {"*", "*"}},
     [HS_OP_SILU_BACKWARD] = {2, 1, false, -1, {"*", "*", "*"}},
     [HS_OP_SQUARE_SUM] = {2, 1, false, -1, {"*", "1", "1"}},
-    [HS_OP_ADAMW] = {2, 3, false, -1, {"*", "s", "*", "*", "*"}},
+    [HS_OP_ADAMW] = {2, 4, false, -1, {"*", "s", "*", "*", "*", "*="}, true},
 };
 
 /* What the letters stand for so far. */
@@ -94,14 +96,42 @@ static bool strides_fit(const hs_view *view, bool may_pitch) {
     return true;
 }
 
+static bool has_products(hs_operation operation) {
+    return operation == HS_OP_MATMUL || operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
+}
+
+/* Whether an operand may be of the type that it is. */
+static bool type_fits(const hs_call *call, const char *letters, hstep_dtype dtype, bool output) {
+    if (*letters == '#' || !hs_dtype_is_half(dtype))
+        return dtype == (*letters == '#' ? HSTEP_DTYPE_I32 : HSTEP_DTYPE_F64);
+    if (!strchr(letters, '=') || (output && call->attributes.sums))
+        return false;
+    return !has_products(call->operation) || dtype == hs_operand_dtype(call->precision);
+}
+
+/* The same for the operands that a call says it has. */
+static bool types_fit(const hs_call *call) {
+    const pattern *p = &patterns[call->operation];
+    for (uint32_t i = 0; i < call->input_count; i++)
+        if (i >= p->inputs || !type_fits(call, p->operands[i], call->inputs[i].dtype, false))
+            return false;
+    for (uint32_t i = 0; i < call->output_count; i++)
+        if (i >= p->outputs || !type_fits(call, p->operands[p->inputs + i], call->outputs[i].dtype, true))
+            return false;
+    return true;
+}
+
+bool hs_check_types(const hs_call *call) {
+    return (unsigned)call->operation < HS_OP_COUNT && (unsigned)call->precision <= HSTEP_PRECISION_BF16 &&
+           types_fit(call);
+}
+
 /* Returns what is wrong with an operand by itself, or NULL. */
-static const char *check_view(const hs_view *view, hstep_dtype dtype, bool may_pitch) {
-    const size_t element = dtype == HSTEP_DTYPE_I32 ? sizeof(int32_t) : sizeof(double);
+static const char *check_view(const hs_view *view, bool may_pitch) {
+    const size_t element = hs_dtype_size(view->dtype);
     size_t extent;
     if (!view->buffer)
         return "has no buffer";
-    if (view->dtype != dtype)
-        return "has the wrong element type";
     if (view->rank == 0 || view->rank > HS_MAX_RANK)
         return "has the wrong rank";
     if (!strides_fit(view, may_pitch))
@@ -125,7 +155,7 @@ static bool dims_fit(binding *b, const char *letters, const hs_view *view, bool 
             b->any = view;
         return same_dims(b->any, view);
     }
-    const size_t rank = strcspn(letters, "~");
+    const size_t rank = strcspn(letters, "~=");
     if (view->rank != rank)
         return false;
     for (size_t i = 0; i < rank; i++)
@@ -134,13 +164,15 @@ static bool dims_fit(binding *b, const char *letters, const hs_view *view, bool 
     return true;
 }
 
-static size_t row_bytes(const hs_view *view) { return view->rank == 2 ? view->strides[0] * sizeof(double) : 0; }
+static size_t row_bytes(const hs_view *view) {
+    return view->rank == 2 ? view->strides[0] * hs_dtype_size(view->dtype) : 0;
+}
 
-/* Whether two f64 views share an element; columns of one matrix, side by side, do not. */
+/* Whether two views share an element; columns of one matrix, side by side, do not. */
 static bool overlap(const hs_view *a, const hs_view *b) {
     size_t a_extent, b_extent;
-    if (a->buffer != b->buffer || !view_extent(a, sizeof(double), &a_extent) ||
-        !view_extent(b, sizeof(double), &b_extent) || a_extent == 0 || b_extent == 0)
+    if (a->buffer != b->buffer || !view_extent(a, hs_dtype_size(a->dtype), &a_extent) ||
+        !view_extent(b, hs_dtype_size(b->dtype), &b_extent) || a_extent == 0 || b_extent == 0)
         return false;
     if (a->offset + a_extent <= b->offset || b->offset + b_extent <= a->offset)
         return false;
@@ -148,11 +180,11 @@ static bool overlap(const hs_view *a, const hs_view *b) {
     if (pitch == 0 || pitch != row_bytes(b))
         return true;
     const size_t shift = (b->offset % pitch + pitch - a->offset % pitch) % pitch;
-    return shift < a->dims[1] * sizeof(double) || shift + b->dims[1] * sizeof(double) > pitch;
+    return shift < a->dims[1] * hs_dtype_size(a->dtype) || shift + b->dims[1] * hs_dtype_size(b->dtype) > pitch;
 }
 
 static bool same_view(const hs_view *a, const hs_view *b) {
-    return a->buffer == b->buffer && a->offset == b->offset && same_dims(a, b) &&
+    return a->buffer == b->buffer && a->offset == b->offset && a->dtype == b->dtype && same_dims(a, b) &&
            memcmp(a->strides, b->strides, a->rank * sizeof *a->strides) == 0;
 }
 
@@ -243,13 +275,17 @@ static hstep_status check_operand(const hs_call *call, binding *b, const char *l
                                   hstep_error *error) {
     const char *name = hs_operation_name(call->operation), *kind = output ? "output" : "input";
     const hs_view *view = output ? &call->outputs[i] : &call->inputs[i];
-    const bool index = *letters == '#';
-    const char *wrong = check_view(view, index ? HSTEP_DTYPE_I32 : HSTEP_DTYPE_F64, strchr(letters, '~') != NULL);
-    if (!wrong && !dims_fit(b, letters + (index ? 1 : 0), view, is_turned(call, output, i)))
+    const char *wrong = type_fits(call, letters, view->dtype, output) ? check_view(view, strchr(letters, '~') != NULL)
+                                                                      : "has the wrong element type";
+    if (!wrong && !dims_fit(b, letters + (*letters == '#' ? 1 : 0), view, is_turned(call, output, i)))
         wrong = "has dimensions that do not fit the others";
     if (wrong)
         return hs_fail_operation(error, HSTEP_ERROR_SHAPE, name, "%s: %s %u %s", name, kind, i, wrong);
     return HSTEP_OK;
+}
+
+static bool count_fits(uint32_t count, uint32_t most, bool optional) {
+    return count == most || (optional && count + 1 == most);
 }
 
 hstep_status hs_check_call(const hs_call *call, hstep_error *error) {
@@ -257,8 +293,8 @@ hstep_status hs_check_call(const hs_call *call, hstep_error *error) {
                  (unsigned)call->operation);
     const pattern *p = &patterns[call->operation];
     const char *name = hs_operation_name(call->operation);
-    if (call->output_count != p->outputs ||
-        (call->input_count != p->inputs && !(p->last_optional && call->input_count + 1 == p->inputs)))
+    if (!count_fits(call->input_count, p->inputs, p->optional_input) ||
+        !count_fits(call->output_count, p->outputs, p->optional_output))
         return hs_fail_operation(error, HSTEP_ERROR_SHAPE, name, "%s: takes %u inputs and %u outputs, not %u and %u",
                                  name, p->inputs, p->outputs, call->input_count, call->output_count);
     binding b = {0};

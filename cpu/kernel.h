@@ -61,6 +61,7 @@ typedef struct hs_cpu_tier {
     bool locates;               /* whether kernels note faults (the reference) */
     const hs_cpu_lever *levers; /* at most HS_CPU_MAX_LEVERS */
     size_t lever_count;
+    size_t compact; /* the lever without which kernels get no operands of 16 bits; lever_count: there is none */
     const hs_kernel_entry *entries;
     size_t entry_count;
 } hs_cpu_tier;
@@ -81,14 +82,6 @@ static inline const int32_t *hs_in_i32(const hs_call *call, unsigned i) {
 
 static inline double *hs_out(const hs_call *call, unsigned i) {
     return (double *)(void *)(call->outputs[i].buffer->data + call->outputs[i].offset);
-}
-
-/* Number of elements of a view. */
-static inline size_t hs_elements(const hs_view *view) {
-    size_t count = 1;
-    for (uint32_t i = 0; i < view->rank; i++)
-        count *= view->dims[i];
-    return count;
 }
 
 /* Elements of the last dimension, and how many rows of them there are. */

@@ -19,12 +19,16 @@
 
 #include "engine/error.h"
 
-enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 3 };
+enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 4 };
 
 /*
  * Every operation: identifier, name, operands. Shapes: R rows, V vocabulary, d width. "outputs <- inputs".
  * All values are f64 unless said otherwise; i32 operands are checked by the engine before they arrive.
  * An output never overlaps an input, except where "in place" is said.
+ *
+ * Compact storage: a value may stand in 16 bits where `supports` says so. It is read as the number that it is. What is
+ * stored is rounded once to the format; whether it counts as nonfinite is judged before that, except in results of
+ * products, which are rounded by the policy anyway. In operations with products the format is that of the precision.
  */
 #define HS_OPERATIONS(X)                                                                                               \
     /* y[m,n] <- a, b; attributes a_form, b_form; precision. */                                                        \
@@ -88,8 +92,9 @@ enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 3 };
     X(SILU_BACKWARD, "silu_backward")                                                                                  \
     /* y[1] <- g, unscale[1]: sum of (g * unscale)^2 as a tensor */                                                    \
     X(SQUARE_SUM, "square_sum")                                                                                        \
-    /* w, m, v <- g, scalars[HS_ADAMW_SCALARS]; attribute decay. w, m, v are read and written; g is used as            \
-       (g * unscale) * clip and left +0, ready for the next window. Policy, section 6. */                              \
+    /* w, m, v, cast <- g, scalars[HS_ADAMW_SCALARS]; attribute decay. w, m, v are read and written; g is used as      \
+       (g * unscale) * clip and left +0, ready for the next window. Policy, section 6. The output `cast` may be        \
+       missing; it gets the new weights, in 16 bits. */                                                                \
     X(ADAMW, "adamw")
 
 typedef enum hs_operation {
@@ -113,6 +118,23 @@ static inline size_t hs_dtype_size(hstep_dtype dtype) {
         break;
     }
     return 2;
+}
+
+static inline bool hs_dtype_is_half(hstep_dtype dtype) {
+    return dtype == HSTEP_DTYPE_FP16 || dtype == HSTEP_DTYPE_BF16;
+}
+
+/* The type of operands of products; f64 in f64. */
+static inline hstep_dtype hs_operand_dtype(hstep_precision precision) {
+    switch (precision) {
+    case HSTEP_PRECISION_FP16:
+        return HSTEP_DTYPE_FP16;
+    case HSTEP_PRECISION_BF16:
+        return HSTEP_DTYPE_BF16;
+    case HSTEP_PRECISION_F64:
+        break;
+    }
+    return HSTEP_DTYPE_F64;
 }
 
 /* Places in the scalars of ADAMW: rate = lr/(1-P1), root = 1/sqrt(1-P2), decay = lr*wd. */
@@ -145,6 +167,16 @@ typedef struct hs_view {
     size_t dims[HS_MAX_RANK];
     size_t strides[HS_MAX_RANK];
 } hs_view;
+
+static inline size_t hs_view_elements(const hs_view *view) {
+    size_t count = 1;
+    for (uint32_t i = 0; i < view->rank; i++)
+        count *= view->dims[i];
+    return count;
+}
+
+/* Of a view without gaps. */
+static inline size_t hs_view_bytes(const hs_view *view) { return hs_view_elements(view) * hs_dtype_size(view->dtype); }
 
 typedef struct hs_attributes {
     hstep_transpose a_form, b_form;
@@ -208,8 +240,11 @@ typedef struct hs_backend_api {
     void (*lever_find)(const hs_backend *backend, size_t lever, hs_lever_findings *findings);
     void (*lever_set)(hs_backend *backend, size_t lever, hstep_lever_state state, const char *reason);
 
-    /* Whether a call of this operation and precision can be prepared; asked when a plan is made. */
-    bool (*supports)(const hs_backend *backend, hs_operation operation, hstep_precision precision);
+    /*
+     * Whether such a call can be prepared: its operation, precision, attributes and the types of its operands, as many
+     * as it says. Buffers and dimensions are not looked at. Asked when a plan is made.
+     */
+    bool (*supports)(const hs_backend *backend, const hs_call *call);
 
     /* Zero-filled memory. 0 bytes are allowed. */
     hstep_status (*buffer_create)(hs_backend *backend, size_t bytes, hs_buffer **buffer, hstep_error *error);

@@ -3,9 +3,16 @@
 #include "cpu/gated/openblas.h"
 #include "cpu/processor.h"
 
-enum { AVX512, AVX2, PORTABLE, OPENBLAS, LEVERS };
+enum { COMPACT, AVX512, AVX2, PORTABLE, OPENBLAS, LEVERS };
+
+/* Loads and stores of 16 bits are part of every kernel; the lever says whether plans may ask for them. */
+static hstep_lever_state detect_compact(void) { return HSTEP_LEVER_ACTIVE; }
 
 static const hs_cpu_lever levers[LEVERS] = {
+    [COMPACT] = {.name = "cpu.compact",
+                 .exact = true,
+                 .detect = detect_compact,
+                 .active = "operands and results of products stand in 16 bits where that loses nothing"},
     [AVX512] = {.name = "cpu.avx512",
                 .exact = true,
                 .detect = hs_detect_avx512,
@@ -80,6 +87,7 @@ const hs_cpu_tier hs_cpu_exact_tier = {
     .locates = false,
     .levers = levers,
     .lever_count = LEVERS,
+    .compact = COMPACT,
     .entries = entries,
     .entry_count = sizeof entries / sizeof entries[0],
 };

@@ -36,7 +36,7 @@ typedef struct hs_spans {
 
 /* Over output 0, with all outputs and the first `inputs` inputs alike in shape. */
 static inline hs_spans hs_spans_of(const hs_call *call, unsigned inputs) {
-    const size_t total = hs_elements(&call->outputs[0]);
+    const size_t total = hs_view_elements(&call->outputs[0]);
     bool flat = true;
     for (unsigned i = 0; i < inputs; i++)
         flat = flat && hs_dense(&call->inputs[i]);

@@ -27,7 +27,7 @@ void hs_reference_multiply(const hs_call *call, hs_kernel_run *run) {
     (void)run;
     const double *a = hs_in(call, 0), *b = hs_in(call, 1);
     double *y = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         y[i] = a[i] * b[i];
 }
 
@@ -35,7 +35,7 @@ void hs_reference_scale(const hs_call *call, hs_kernel_run *run) {
     (void)run;
     const double *x = hs_in(call, 0);
     double *y = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         y[i] = call->attributes.factor * x[i];
 }
 
@@ -43,7 +43,7 @@ void hs_reference_fill(const hs_call *call, hs_kernel_run *run) {
     (void)run;
     const double x = hs_in(call, 0)[0];
     double *y = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         y[i] = x;
 }
 
@@ -61,7 +61,7 @@ void hs_reference_log(const hs_call *call, hs_kernel_run *run) {
     (void)run;
     const double *x = hs_in(call, 0);
     double *y = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         y[i] = hs_log(x[i]);
 }
 
@@ -69,6 +69,6 @@ void hs_reference_log_backward(const hs_call *call, hs_kernel_run *run) {
     (void)run;
     const double *dy = hs_in(call, 0), *x = hs_in(call, 1);
     double *dx = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         dx[i] = dy[i] / x[i];
 }

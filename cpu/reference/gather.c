@@ -18,7 +18,7 @@ void hs_reference_gather_backward(const hs_call *call, hs_kernel_run *run) {
     const int32_t *indices = hs_in_i32(call, 1);
     const double *base = call->input_count == 3 ? hs_in(call, 2) : NULL;
     double *dtable = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         dtable[i] = base ? base[i] : 0.0;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < d; c++)

@@ -30,16 +30,16 @@ void hs_reference_sum_rows(const hs_call *call, hs_kernel_run *run) {
 
 void hs_reference_sum(const hs_call *call, hs_kernel_run *run) {
     (void)run;
-    hs_out(call, 0)[0] = hs_sum_tensor(hs_elements(&call->inputs[0]), hs_in(call, 0));
+    hs_out(call, 0)[0] = hs_sum_tensor(hs_view_elements(&call->inputs[0]), hs_in(call, 0));
 }
 
 size_t hs_reference_square_sum_scratch(const hs_call *call, const hs_kernel_run *run) {
     (void)run;
-    return hs_elements(&call->inputs[0]) * sizeof(double);
+    return hs_view_elements(&call->inputs[0]) * sizeof(double);
 }
 
 void hs_reference_square_sum(const hs_call *call, hs_kernel_run *run) {
-    const size_t count = hs_elements(&call->inputs[0]);
+    const size_t count = hs_view_elements(&call->inputs[0]);
     const double *g = hs_in(call, 0), unscale = hs_in(call, 1)[0];
     double *squares = run->scratch;
     for (size_t i = 0; i < count; i++) {

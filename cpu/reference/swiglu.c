@@ -38,7 +38,7 @@ void hs_reference_silu(const hs_call *call, hs_kernel_run *run) {
     (void)run;
     const double *x = hs_in(call, 0);
     double *y = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         y[i] = x[i] * hs_sigmoid(x[i]);
 }
 
@@ -46,6 +46,6 @@ void hs_reference_silu_backward(const hs_call *call, hs_kernel_run *run) {
     (void)run;
     const double *dy = hs_in(call, 0), *x = hs_in(call, 1);
     double *dx = hs_out(call, 0);
-    for (size_t i = 0; i < hs_elements(&call->outputs[0]); i++)
+    for (size_t i = 0; i < hs_view_elements(&call->outputs[0]); i++)
         dx[i] = dy[i] * slope(x[i]);
 }

@@ -45,4 +45,11 @@ static const hs_kernel_entry entries[] = {
 };
 
 const hs_cpu_tier hs_cpu_reference_tier = {
-    "cpu-reference", true, levers, sizeof levers / sizeof *levers, entries, sizeof entries / sizeof *entries};
+    .name = "cpu-reference",
+    .locates = true,
+    .levers = levers,
+    .lever_count = sizeof levers / sizeof *levers,
+    .compact = sizeof levers / sizeof *levers,
+    .entries = entries,
+    .entry_count = sizeof entries / sizeof *entries,
+};

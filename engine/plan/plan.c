@@ -6,15 +6,6 @@
 
 #include "engine/error.h"
 
-size_t hs_view_elements(const hs_view *view) {
-    size_t count = 1;
-    for (uint32_t i = 0; i < view->rank; i++)
-        count *= view->dims[i];
-    return count;
-}
-
-size_t hs_view_bytes(const hs_view *view) { return hs_view_elements(view) * hs_dtype_size(view->dtype); }
-
 /* ---- Which nodes are needed ---- */
 
 static void mark_wanted(const hs_plan *plan, bool *wanted) {
@@ -107,13 +98,13 @@ static hstep_status make_program(hs_plan *plan, hstep_error *error) {
         const hs_node *node = &graph->nodes[n];
         if (!plan->needed[n])
             continue;
-        if (!backend->api->supports(backend, node->operation, node->precision))
+        calls[plan->calls] = make_call(plan, node);
+        if (!backend->api->supports(backend, &calls[plan->calls]))
             status = hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, node->name,
                                        "backend %s has no %s, which \"%s\" needs; choose another backend",
                                        backend->api->name, hs_operation_name(node->operation), node->name);
-        plan->call_nodes[plan->calls] = n;
+        plan->call_nodes[plan->calls++] = n;
         plan->forward_calls += node->phase == HS_PHASE_FORWARD;
-        calls[plan->calls++] = make_call(plan, node);
     }
     if (status == HSTEP_OK)
         status = backend->api->program_create(backend, calls, plan->calls, &plan->program, error);

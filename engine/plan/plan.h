@@ -77,7 +77,4 @@ hstep_status hs_plan_place(hs_plan *plan, hstep_error *error);
 /* engine/plan/tables.c: makes and fills the buffers of inputs, positions, rotary tables and the seed. */
 hstep_status hs_plan_make_tables(hs_plan *plan, hstep_error *error);
 
-size_t hs_view_elements(const hs_view *view);
-size_t hs_view_bytes(const hs_view *view);
-
 #endif

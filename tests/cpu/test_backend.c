@@ -92,10 +92,42 @@ Test(backend, levers_can_be_left_out) {
 
 Test(backend, serves_every_operation) {
     for (int op = 0; op < HS_OP_COUNT; op++)
-        for (int precision = 0; precision <= HSTEP_PRECISION_BF16; precision++)
-            cr_assert(backend->api->supports(backend, (hs_operation)op, (hstep_precision)precision), "%s",
-                      hs_operation_name((hs_operation)op));
-    cr_assert_not(backend->api->supports(backend, HS_OP_COUNT, HSTEP_PRECISION_F64));
+        for (int precision = 0; precision <= HSTEP_PRECISION_BF16; precision++) {
+            const hs_call call = {.operation = (hs_operation)op, .precision = (hstep_precision)precision};
+            cr_assert(backend->api->supports(backend, &call), "%s", hs_operation_name(call.operation));
+        }
+    cr_assert_not(backend->api->supports(backend, &(hs_call){.operation = HS_OP_COUNT}));
+}
+
+/* A product's operands may stand in 16 bits of its own format, where the lever for that is in use. */
+Test(backend, takes_compact_operands_of_the_right_format) {
+    hs_backend *exact = NULL, *reference = NULL;
+    cr_assert_eq(hs_cpu_create(1, &exact, NULL), HSTEP_OK);
+    cr_assert_eq(hs_cpu_reference_create(&reference, NULL), HSTEP_OK);
+    hs_call call = {.operation = HS_OP_MATMUL,
+                    .precision = HSTEP_PRECISION_BF16,
+                    .input_count = 2,
+                    .output_count = 1,
+                    .inputs = {{.dtype = HSTEP_DTYPE_BF16}}};
+    cr_assert(exact->api->supports(exact, &call));
+    cr_assert_not(reference->api->supports(reference, &call));
+    call.precision = HSTEP_PRECISION_FP16;
+    cr_assert_not(exact->api->supports(exact, &call));
+    call.inputs[0].dtype = HSTEP_DTYPE_FP16;
+    call.outputs[0].dtype = HSTEP_DTYPE_FP16;
+    cr_assert(exact->api->supports(exact, &call));
+    call.attributes.sums = true;
+    cr_assert_not(exact->api->supports(exact, &call));
+    call = (hs_call){.operation = HS_OP_LOG, .input_count = 1, .inputs = {{.dtype = HSTEP_DTYPE_BF16}}};
+    cr_assert_not(exact->api->supports(exact, &call));
+    call.operation = HS_OP_SCALE;
+    cr_assert(exact->api->supports(exact, &call));
+    const hstep_lever *levers;
+    (void)exact->api->levers(exact, &levers);
+    exact->api->lever_set(exact, (size_t)(lever_of(exact, "cpu.compact") - levers), HSTEP_LEVER_DISABLED, "left out");
+    cr_assert_not(exact->api->supports(exact, &call));
+    exact->api->destroy(exact);
+    reference->api->destroy(reference);
 }
 
 Test(backend, takes_the_threads_it_may_run_on) {

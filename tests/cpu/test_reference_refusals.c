@@ -77,8 +77,14 @@ static void spoil_view(const hs_call *good, bool output, uint32_t i, bool may_pi
     view->offset = SIZE_MAX - 7;
     expect_refusal(&call, "a huge offset", operand);
     *view = kept;
-    view->dtype = kept.dtype == HSTEP_DTYPE_I32 ? HSTEP_DTYPE_F64 : HSTEP_DTYPE_FP16;
+    view->dtype = kept.dtype == HSTEP_DTYPE_I32 ? HSTEP_DTYPE_F64 : HSTEP_DTYPE_I32;
     expect_refusal(&call, "another element type", operand);
+    /* The reference computes in f64 slots alone, the operation may know others. */
+    view->dtype = HSTEP_DTYPE_FP16;
+    hstep_error error;
+    const hstep_status status = try_call(&call, &error);
+    cr_expect(status == HSTEP_ERROR_SHAPE || status == HSTEP_ERROR_UNSUPPORTED, "%s: 16 bits, operand %u",
+              hs_operation_name(call.operation), operand);
     *view = kept;
     view->buffer = NULL;
     expect_refusal(&call, "no buffer", operand);

@@ -15,13 +15,21 @@ typedef struct operands {
     double *a, *b;
 } operands;
 
+/* Element `i` of an operand, whose type may be any. */
+static double element(const hs_view *view, const void *data, size_t i) {
+    if (!hs_dtype_is_half(view->dtype))
+        return ((const double *)data)[i];
+    return hs_decode(view->dtype == HSTEP_DTYPE_FP16 ? HSTEP_FP16 : HSTEP_BF16, ((const uint16_t *)data)[i]);
+}
+
 static double *dense(const hs_call *call, unsigned input, hstep_transpose form, size_t rows, size_t columns) {
     const size_t pitch = call->inputs[input].strides[0];
     double *x = malloc((rows * columns + 1) * sizeof *x);
     cr_assert_not_null(x);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++)
-            x[i * columns + j] = hs_in(call, input)[form == HSTEP_TRANSPOSE ? j * pitch + i : i * pitch + j];
+            x[i * columns + j] = element(&call->inputs[input], hs_in(call, input),
+                                         form == HSTEP_TRANSPOSE ? j * pitch + i : i * pitch + j);
     return x;
 }
 
@@ -103,16 +111,23 @@ static void multiply(hs_planted planted, const hs_call *call, hs_kernel_run *run
         represent(planted, o.m * o.k, o.a);
         represent(planted, o.k * o.n, o.b);
     }
+    const hs_view *view = &call->outputs[0];
+    double *room = calloc(o.n + 1, sizeof *room);
+    cr_assert_not_null(room);
     for (size_t i = 0; i < o.m && !(planted == HS_PLANTED_UNWRITTEN && o.m > 64 && i + 1 == o.m); i++) {
-        double *y = hs_out(call, 0) + i * call->outputs[0].strides[0];
+        const bool compact = hs_dtype_is_half(view->dtype);
+        double *y = compact ? room : hs_out(call, 0) + i * view->strides[0];
         (mixed || planted == HS_PLANTED_F32_SUMS ? row_f32 : row_f64)(planted, &o, i, y);
         if (planted == HS_PLANTED_NEIGHBOUR && call->attributes.b_form == HSTEP_TRANSPOSE && o.n > 1)
             y[o.n - 1] = y[o.n - 2];
         for (size_t j = 0; j < o.n; j++) {
             y[j] = finished(planted, call, y[j]);
             run->nonfinite = run->nonfinite || (!isfinite(y[j]) && planted != HS_PLANTED_SILENT);
+            if (compact)
+                ((uint16_t *)(void *)hs_out(call, 0))[i * view->strides[0] + j] = hs_encode(HSTEP_BF16, y[j]);
         }
     }
+    free(room);
     free(o.a);
     free(o.b);
 }
@@ -190,7 +205,11 @@ const hs_cpu_tier *hs_planted_tier(hs_planted planted) {
                                      .describe = describe};
     for (size_t i = 0; i < exact->entry_count; i++)
         entries[entry_count++] = exact->entries[i];
-    tier = (hs_cpu_tier){
-        .name = "cpu", .levers = levers, .lever_count = count, .entries = entries, .entry_count = entry_count};
+    tier = (hs_cpu_tier){.name = "cpu",
+                         .levers = levers,
+                         .lever_count = count,
+                         .compact = exact->compact,
+                         .entries = entries,
+                         .entry_count = entry_count};
     return &tier;
 }

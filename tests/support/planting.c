@@ -33,9 +33,7 @@ static const char *device(const hs_backend *b) { return inner_of(b)->api->device
 static unsigned threads(const hs_backend *b) { return inner_of(b)->api->threads(inner_of(b)); }
 static size_t levers(const hs_backend *b, const hstep_lever **l) { return inner_of(b)->api->levers(inner_of(b), l); }
 
-static bool supports(const hs_backend *b, hs_operation operation, hstep_precision precision) {
-    return inner_of(b)->api->supports(inner_of(b), operation, precision);
-}
+static bool supports(const hs_backend *b, const hs_call *call) { return inner_of(b)->api->supports(inner_of(b), call); }
 
 static hstep_status buffer_create(hs_backend *b, size_t bytes, hs_buffer **buffer, hstep_error *error) {
     return inner_of(b)->api->buffer_create(inner_of(b), bytes, buffer, error);
@@ -81,7 +79,10 @@ static hstep_status run_inner(hs_backend *b, hs_program *program, size_t first, 
 
 static hstep_status put_infinity(hs_backend *b, const hs_view *view, hstep_error *error) {
     const double infinity = INFINITY;
-    return write(b, view->buffer, view->offset, &infinity, sizeof infinity, error);
+    const uint16_t half = view->dtype == HSTEP_DTYPE_FP16 ? 0x7c00 : 0x7f80;
+    const bool compact = hs_dtype_is_half(view->dtype);
+    return write(b, view->buffer, view->offset, compact ? (const void *)&half : &infinity, hs_dtype_size(view->dtype),
+                 error);
 }
 
 static hstep_status program_run(hs_backend *b, hs_program *program, size_t first, size_t count, hstep_error *error) {

@@ -57,7 +57,7 @@ void HS_EXACT(gather_backward)(const hs_call *call, hs_kernel_run *run) {
     enum { LINE = 8 };
     const size_t columns = hs_columns(&call->outputs[0]), lines = (columns + LINE - 1) / LINE;
     const size_t parts = lines < run->threads ? lines : run->threads;
-    const size_t work = hs_elements(&call->inputs[0]) + hs_elements(&call->outputs[0]);
+    const size_t work = hs_view_elements(&call->inputs[0]) + hs_view_elements(&call->outputs[0]);
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (work > HS_PARALLEL_CHEAP) reduction(| : seen)
     for (size_t part = 0; part < parts; part++) {

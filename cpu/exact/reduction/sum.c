@@ -5,7 +5,7 @@
 
 size_t HS_EXACT(sum_scratch)(const hs_call *call, const hs_kernel_run *run) {
     (void)run;
-    return hs_tensor_sum_rows(hs_elements(&call->inputs[0])) * sizeof(double);
+    return hs_tensor_sum_rows(hs_view_elements(&call->inputs[0])) * sizeof(double);
 }
 
 static double sum_plain(size_t count, const double *x, double unused) {
@@ -23,7 +23,7 @@ static double sum_squares(size_t count, const double *x, double unscale) {
 
 static void sum_tensor(const hs_call *call, hs_kernel_run *run, double (*sum_row)(size_t, const double *, double),
                        double factor) {
-    const size_t count = hs_elements(&call->inputs[0]), rows = hs_tensor_sum_rows(count);
+    const size_t count = hs_view_elements(&call->inputs[0]), rows = hs_tensor_sum_rows(count);
     const double *x = hs_in(call, 0);
     double *sums = run->scratch, total;
 #pragma omp parallel for num_threads(run->threads) if (count > HS_PARALLEL_CHEAP)
