@@ -71,14 +71,21 @@ static bool takes_compact(const cpu_backend *cpu) {
     return lever < cpu->tier->lever_count && cpu->levers[lever].state == HSTEP_LEVER_ACTIVE;
 }
 
-/* Whether a row of the table may compute a call. Only gated kernels store sums that are not rounded. */
+/* Training has no such products, so the gate judges none. */
+static bool turns_both(const hs_call *call) {
+    return call->attributes.a_form == HSTEP_TRANSPOSE && call->attributes.b_form == HSTEP_TRANSPOSE;
+}
+
+/* Whether a row of the table may compute a call. Only gated kernels store sums that are not rounded, and they get
+ * nothing that is not judged. */
 static bool may_serve(const cpu_backend *cpu, const hs_kernel_entry *entry, const hs_call *call, bool exact_only) {
     const hs_cpu_lever *lever = &cpu->tier->levers[entry->lever];
     if (entry->operation != call->operation || cpu->levers[entry->lever].state != HSTEP_LEVER_ACTIVE)
         return false;
     if (lever->exact)
         return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;
-    return !exact_only && lever->precision == call->precision && (!lever->accepts || lever->accepts(call));
+    return !exact_only && lever->precision == call->precision && !turns_both(call) &&
+           (!lever->accepts || lever->accepts(call));
 }
 
 static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, const hs_call *call, bool exact_only) {
@@ -124,14 +131,18 @@ static void set_exact_levers(cpu_backend *cpu) {
 
 static void lever_facts(const hs_backend *backend, size_t lever, hs_lever_facts *facts) {
     const hs_cpu_lever *row = &as_cpu(backend)->tier->levers[lever];
-    *facts = (hs_lever_facts){.fallback = row->exact && !row->detect, .precision = row->precision};
+    *facts = (hs_lever_facts){.fallback = row->exact && !row->detect,
+                              .precision = row->precision,
+                              .flushes_subnormals = row->flushes_subnormals};
 }
 
 static void lever_find(const hs_backend *backend, size_t lever, hs_lever_findings *findings) {
     const hs_cpu_lever *row = &as_cpu(backend)->tier->levers[lever];
-    *findings = (hs_lever_findings){.state = detect(row)};
+    const char *refusal = row->refusal ? row->refusal(as_cpu(backend)->threads) : NULL;
+    *findings = (hs_lever_findings){.state = refusal ? HSTEP_LEVER_ABSENT : detect(row)};
     const bool there = findings->state == HSTEP_LEVER_ACTIVE;
-    (void)snprintf(findings->reason, sizeof findings->reason, "%s", there ? row->active : row->missing);
+    (void)snprintf(findings->reason, sizeof findings->reason, "%s",
+                   refusal ? refusal : (there ? row->active : row->missing));
     if (there && row->describe)
         row->describe(findings);
 }

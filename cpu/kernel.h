@@ -47,9 +47,12 @@ typedef struct hs_cpu_lever {
     const char *active, *missing;      /* the reason for the state */
 
     /* Of gated levers: the one precision that they serve; whether a call can be theirs, beyond that (NULL: any can);
-       and what is to be found out about one that is there. */
+       whether subnormal operands count as zero; why one cannot be had on so many threads (asked before it is detected;
+       NULL or an answer of NULL: it can); and what is to be found out about one that is there. */
     hstep_precision precision;
     bool (*accepts)(const hs_call *call);
+    bool flushes_subnormals;
+    const char *(*refusal)(unsigned threads);
     void (*describe)(hs_lever_findings *findings);
 } hs_cpu_lever;
 

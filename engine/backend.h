@@ -210,13 +210,14 @@ typedef struct hs_fault {
 typedef struct hs_lever_facts {
     bool fallback;             /* what serves when nothing else does: it cannot be left out */
     hstep_precision precision; /* of a gated lever: the one that it serves, in MATMUL */
+    bool flushes_subnormals;   /* of a gated lever: operands that are subnormal in the half format count as zero */
 } hs_lever_facts;
 
 /* What was found when it was looked for. */
 typedef struct hs_lever_findings {
     hstep_lever_state state; /* ACTIVE when it could be used */
     char reason[192];        /* for the state */
-    char identity[256];      /* of a gated lever: what stands behind it. A verdict holds for this text alone */
+    char identity[512];      /* of a gated lever: what stands behind it. A verdict holds for this text alone */
     char remark[192];        /* what people should know about it, or empty */
 } hs_lever_findings;
 

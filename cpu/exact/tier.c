@@ -30,6 +30,7 @@ static const hs_cpu_lever levers[LEVERS] = {
                   .missing = "libopenblas.so.0 cannot be loaded, or lacks cblas_dgemm (Debian: libopenblas0)",
                   .precision = HSTEP_PRECISION_F64,
                   .accepts = hs_openblas_accepts,
+                  .refusal = hs_openblas_refusal,
                   .describe = hs_openblas_describe},
 };
 

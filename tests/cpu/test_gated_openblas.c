@@ -1,8 +1,12 @@
 /* The kernel that calls OpenBLAS, where the library is there: within its bounds of the reference, on any shape. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cpu/cpu.h"
 #include "cpu/gated/openblas.h"
@@ -10,20 +14,20 @@
 #include "support/calls.h"
 
 static hs_backend *reference, *gated;
+static size_t lever;
 
 static void enter(void) {
     cr_assert_eq(hs_cpu_reference_create(&reference, NULL), HSTEP_OK);
     cr_assert_eq(hs_cpu_create(2, &gated, NULL), HSTEP_OK);
     const hstep_lever *levers;
     const size_t count = gated->api->levers(gated, &levers);
-    size_t i = 0;
-    while (i < count && strcmp(levers[i].name, "cpu.openblas") != 0)
-        i++;
-    cr_assert_lt(i, count);
-    cr_assert_eq(levers[i].state, HSTEP_LEVER_DISABLED, "no gated lever is active unless it is switched on");
+    while (lever < count && strcmp(levers[lever].name, "cpu.openblas") != 0)
+        lever++;
+    cr_assert_lt(lever, count);
+    cr_assert_eq(levers[lever].state, HSTEP_LEVER_DISABLED, "no gated lever is active unless it is switched on");
     if (hs_openblas_detect() != HSTEP_LEVER_ACTIVE)
         cr_skip_test("skipped: OpenBLAS is not there");
-    gated->api->lever_set(gated, i, HSTEP_LEVER_ACTIVE, "for a test");
+    gated->api->lever_set(gated, lever, HSTEP_LEVER_ACTIVE, "for a test");
 }
 
 static void leave(void) {
@@ -67,8 +71,8 @@ static void compare(const hs_test_description *d, hs_test_fill fill) {
 }
 
 Test(gated_openblas, stays_within_its_bounds_on_any_shape) {
-    static const size_t shapes[][3] = {{1, 1, 1}, {1, 1, 300}, {1, 70, 3},  {70, 1, 3},   {0, 5, 3},    {5, 0, 3},
-                                       {4, 5, 0}, {3, 5, 7},   {33, 65, 9}, {64, 48, 96}, {129, 33, 70}};
+    static const size_t shapes[][3] = {{1, 1, 1}, {1, 1, 300}, {1, 70, 3},  {70, 1, 3},   {0, 5, 3},     {5, 0, 3},
+                                       {4, 5, 0}, {3, 5, 7},   {33, 65, 9}, {64, 48, 96}, {129, 33, 70}, {97, 81, 120}};
     static const hs_test_fill fills[] = {HS_TEST_UNIFORM, HS_TEST_SMALL, HS_TEST_POWERS, HS_TEST_SPECIAL};
     hs_test_description d = hs_test_describe(HS_OP_MATMUL);
     d.precision = HSTEP_PRECISION_F64;
@@ -100,6 +104,128 @@ Test(gated_openblas, takes_part_in_f64_alone) {
         hs_test_result_destroy(actual);
         hs_test_call_destroy(call);
     }
+}
+
+/* No orientation that the gate does not judge reaches the lever. */
+Test(gated_openblas, both_operands_turned_are_for_exact_kernels) {
+    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+    d.rows = d.columns = 40;
+    d.inner = 700;
+    d.precision = HSTEP_PRECISION_F64;
+    d.a_form = d.b_form = HSTEP_TRANSPOSE;
+    char text[256];
+    hs_test_call *call = hs_test_call_create(&d);
+    hs_test_result *expected = hs_test_call_run_well(call, reference), *actual = hs_test_call_run_well(call, gated);
+    cr_expect_eq(hs_test_differences(expected, actual, text, sizeof text), 0, "%s", text);
+    hs_test_result_destroy(expected);
+    hs_test_result_destroy(actual);
+    hs_test_call_destroy(call);
+}
+
+static void rest(long milliseconds) { (void)nanosleep(&(struct timespec){.tv_nsec = 1000000 * milliseconds}, NULL); }
+
+static double processor_seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Threads that keep turning would slow whatever is timed next. */
+Test(gated_openblas, nothing_keeps_turning_after_a_product) {
+    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+    d.precision = HSTEP_PRECISION_F64;
+    d.rows = d.columns = d.inner = 300;
+    hs_test_call *call = hs_test_call_create(&d);
+    rest(200); /* the library's own threads have turned since it was loaded */
+    hs_test_result_destroy(hs_test_call_run_well(call, gated));
+    rest(30); /* those of OpenMP rest soon */
+    const double before = processor_seconds();
+    rest(15);
+    const double turned = processor_seconds() - before;
+    cr_expect_lt(turned, 2e-3, "%g s", turned);
+    hs_test_call_destroy(call);
+}
+
+Test(openblas, pieces_follow_from_shape_and_threads) {
+    static const struct {
+        size_t m, n, k;
+        unsigned threads;
+        hs_openblas_grid grid;
+    } rows[] = {{1, 1, 1, 8, {1, 1}},        {64, 128, 128, 1, {1, 1}},
+                {64, 128, 128, 2, {1, 2}},   {1024, 128, 128, 2, {2, 1}},
+                {512, 512, 64, 4, {2, 2}},   {64, 64, 64, 8, {1, 1}},
+                {64, 128, 128, 64, {1, 4}},  {1, 64, 1 << 20, 4, {1, 4}},
+                {1, 64, 1 << 20, 7, {1, 4}}, {4096, 4096, 4096, 1000, {8, 8}}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const hs_openblas_grid grid = hs_openblas_cut(rows[i].m, rows[i].n, rows[i].k, rows[i].threads);
+        cr_expect(grid.rows == rows[i].grid.rows && grid.columns == rows[i].grid.columns, "row %zu: %zu x %zu", i,
+                  grid.rows, grid.columns);
+    }
+}
+
+/* ---- Address space ---- */
+
+/* This process may have `bytes` more than it has. */
+static void limit_address_space(size_t bytes) {
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t pages = 0;
+    cr_assert_not_null(file);
+    cr_assert_eq(fscanf(file, "%zu", &pages), 1);
+    (void)fclose(file);
+    struct rlimit limit;
+    cr_assert_eq(getrlimit(RLIMIT_AS, &limit), 0);
+    limit.rlim_cur = pages * (size_t)sysconf(_SC_PAGESIZE) + bytes;
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+TestSuite(openblas, .timeout = 60);
+
+/* Where it would wait forever for memory, it is not loaded. */
+Test(openblas, is_absent_where_it_has_no_room_to_load) {
+    limit_address_space((size_t)100 << 20);
+    const char *why = hs_openblas_refusal(1);
+    cr_assert_not_null(why);
+    cr_expect_not_null(strstr(why, "address space"));
+    cr_expect_eq(hs_openblas_detect(), HSTEP_LEVER_ABSENT);
+}
+
+/* Buffers that it took once serve again; more of them are refused before it is asked for them. */
+Test(gated_openblas, is_absent_where_threads_have_no_room_to_multiply) {
+    const char *const here = hs_openblas_refusal(2);
+    cr_assert_null(here, "%s", here);
+    limit_address_space((size_t)100 << 20);
+    cr_expect_null(hs_openblas_refusal(2));
+    const char *why = hs_openblas_refusal(8);
+    cr_assert_not_null(why);
+    cr_expect_not_null(strstr(why, "fewer threads"));
+    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+    d.precision = HSTEP_PRECISION_F64;
+    d.rows = d.columns = d.inner = 100;
+    compare(&d, HS_TEST_UNIFORM); /* on two threads */
+}
+
+Test(gated_openblas, a_backend_says_why_it_is_absent) {
+    limit_address_space((size_t)100 << 20);
+    hs_backend *wide = NULL;
+    cr_assert_eq(hs_cpu_create(12, &wide, NULL), HSTEP_OK);
+    hs_lever_findings findings;
+    wide->api->lever_find(wide, lever, &findings);
+    cr_expect_eq(findings.state, HSTEP_LEVER_ABSENT);
+    cr_expect_not_null(strstr(findings.reason, "address space"), "%s", findings.reason);
+    wide->api->destroy(wide);
+}
+
+/* A verdict must not outlive the file that it was measured on. */
+Test(gated_openblas, its_identity_names_the_file) {
+    hs_lever_findings findings;
+    gated->api->lever_find(gated, lever, &findings);
+    cr_assert_eq(findings.state, HSTEP_LEVER_ACTIVE);
+    cr_expect_not_null(strstr(findings.identity, "OpenBLAS"), "%s", findings.identity);
+    cr_expect_not_null(strstr(findings.identity, hs_openblas_load()->core()), "%s", findings.identity);
+    const char *path = strstr(findings.identity, " in /");
+    cr_assert_not_null(path, "%s", findings.identity);
+    cr_expect_eq(access(path + 4, R_OK), 0, "%s", path);
+    cr_expect_not_null(strstr(findings.identity, " bytes of "), "%s", findings.identity);
 }
 
 /* A program can be run again with the reference's bits. */
