@@ -39,15 +39,24 @@ static double element(const hs_kit *kit, const void *panel, size_t i) {
     return kit->element == sizeof(float) ? (double)((const float *)panel)[i] : ((const double *)panel)[i];
 }
 
-/* Values[line * DEPTH + k] packed in both layouts: every cell must be Q_h of its value, other lines zero. */
+/* Values[line * DEPTH + k] packed in both layouts, from f64 and from 16 bits: every cell must be Q_h of its value,
+ * other lines zero. */
 static void check_panel(hstep_precision precision, const hs_kit *kit, const hs_side *side, const double *values,
                         size_t count) {
     static double along[MOST_LINES * LINE_PITCH], across[DEPTH * STEP_PITCH];
+    static uint16_t half_along[MOST_LINES * LINE_PITCH], half_across[DEPTH * STEP_PITCH];
     static _Alignas(64) double panel[MOST_LINES * DEPTH];
     for (size_t line = 0; line < count; line++)
-        for (size_t k = 0; k < DEPTH; k++)
-            along[line * LINE_PITCH + k] = across[k * STEP_PITCH + line] = values[line * DEPTH + k];
-    const hs_lines layouts[] = {{along, LINE_PITCH, 1}, {across, 1, STEP_PITCH}};
+        for (size_t k = 0; k < DEPTH; k++) {
+            const double x = along[line * LINE_PITCH + k] = across[k * STEP_PITCH + line] = values[line * DEPTH + k];
+            if (precision != HSTEP_PRECISION_F64)
+                half_along[line * LINE_PITCH + k] = half_across[k * STEP_PITCH + line] =
+                    hs_encode(hs_precision_format(precision), x);
+        }
+    const hs_lines layouts[] = {{along, LINE_PITCH, 1, false},
+                                {across, 1, STEP_PITCH, false},
+                                {half_along, LINE_PITCH, 1, true},
+                                {half_across, 1, STEP_PITCH, true}};
     int least = 1000, largest = -1000;
     for (size_t i = 0; i < count * DEPTH; i++) {
         const double x = fabs(represented(precision, values[i]));
@@ -57,7 +66,7 @@ static void check_panel(hstep_precision precision, const hs_kit *kit, const hs_s
         least = exponent < least ? exponent : least;
         largest = exponent > largest ? exponent : largest;
     }
-    for (size_t layout = 0; layout < 2; layout++) {
+    for (size_t layout = 0; layout < (precision == HSTEP_PRECISION_F64 ? 2 : 4); layout++) {
         hs_range range = hs_no_range;
         memset(panel, 0xff, sizeof panel);
         side->pack(layouts[layout], count, DEPTH, panel, &range);
@@ -137,6 +146,7 @@ static void check_results(hstep_precision precision, const hs_kit *kit) {
     hs_sums sums;
     float *s = (float *)(void *)sums.bytes;
     double y[HS_TILE_BYTES / sizeof(float)];
+    uint16_t halves[HS_TILE_BYTES / sizeof(float)];
     uint64_t next = 0;
     while (next < 0x10000 * (sizeof lower / sizeof *lower)) {
         bool nonfinite = false;
@@ -144,11 +154,13 @@ static void check_results(hstep_precision precision, const hs_kit *kit) {
             const uint32_t bits = (uint32_t)(next % 0x10000) << 16 | lower[next / 0x10000 % 11];
             memcpy(&s[i], &bits, sizeof bits);
         }
-        const bool raised = kit->store(rows, columns, sums.bytes, y, columns);
+        const bool raised = kit->store(rows, columns, sums.bytes, (hs_cells){y, columns, false});
+        cr_assert_eq(kit->store(rows, columns, sums.bytes, (hs_cells){halves, columns, true}), raised);
         for (size_t i = 0; i < cells; i++) {
             const uint16_t half = format == HSTEP_FP16 ? hs_fp16_from_f32(s[i]) : hs_bf16_from_f32(s[i]);
             const double expected = hs_decode(format, half);
             cr_assert(memcmp(&y[i], &expected, sizeof expected) == 0, "%a is %a, not %a", (double)s[i], y[i], expected);
+            cr_assert_eq(halves[i], half, "%a is %#x, not %#x", (double)s[i], halves[i], half);
             nonfinite = nonfinite || !isfinite(expected);
         }
         cr_assert_eq(raised, nonfinite);
@@ -165,25 +177,81 @@ Test(kits, round_results, .timeout = 60) {
 }
 
 /* A single nonfinite sum is seen wherever it stands, and not where the tile is cut off before it. */
+static void check_one_nonfinite(const hs_kit *kit, bool half) {
+    const size_t rows = kit->left.width, columns = kit->right.width;
+    for (size_t place = 0; place < rows * columns; place++) {
+        hs_sums sums = {{0}};
+        double room[HS_TILE_BYTES / sizeof(float)];
+        const hs_cells y = {room, columns, half};
+        if (kit->element == sizeof(float))
+            ((float *)(void *)sums.bytes)[place] = place % 2 ? NAN : -INFINITY;
+        else
+            ((double *)(void *)sums.bytes)[place] = place % 2 ? (double)NAN : -(double)INFINITY;
+        const size_t row = place / columns, column = place % columns;
+        cr_assert(kit->store(row + 1, column + 1, sums.bytes, y));
+        cr_assert(row == 0 || !kit->store(row, columns, sums.bytes, y));
+        cr_assert(column == 0 || !kit->store(rows, column, sums.bytes, y));
+    }
+}
+
 Test(kits, see_one_nonfinite_result) {
     const hs_kit *kits[3];
     for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_BF16; precision++) {
         const size_t count = available_kits(precision, kits);
         for (size_t i = 1; i < count; i++) {
-            const size_t rows = kits[i]->left.width, columns = kits[i]->right.width;
-            for (size_t place = 0; place < rows * columns; place++) {
-                hs_sums sums = {{0}};
-                double y[HS_TILE_BYTES / sizeof(float)];
-                if (kits[i]->element == sizeof(float))
-                    ((float *)(void *)sums.bytes)[place] = place % 2 ? NAN : -INFINITY;
-                else
-                    ((double *)(void *)sums.bytes)[place] = place % 2 ? (double)NAN : -(double)INFINITY;
-                const size_t row = place / columns, column = place % columns;
-                cr_assert(kits[i]->store(row + 1, column + 1, sums.bytes, y, columns));
-                cr_assert(row == 0 || !kits[i]->store(row, columns, sums.bytes, y, columns));
-                cr_assert(column == 0 || !kits[i]->store(rows, column, sums.bytes, y, columns));
-            }
+            check_one_nonfinite(kits[i], false);
+            if (precision != HSTEP_PRECISION_F64)
+                check_one_nonfinite(kits[i], true);
         }
+    }
+}
+
+/* Only the cells of the tile's part are written, in either storage. */
+Test(kits, store_nothing_beside_the_results) {
+    enum { PITCH = MOST_LINES + 1 };
+    const hs_kit *kits[3];
+    for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_BF16; precision++) {
+        const size_t count = available_kits(precision, kits);
+        for (size_t i = 0; i < count; i++)
+            for (size_t columns = 1; columns <= kits[i]->right.width; columns++)
+                for (int half = 0; half <= (precision != HSTEP_PRECISION_F64); half++) {
+                    const hs_sums sums = {{0}};
+                    unsigned char room[2 * PITCH * sizeof(double)];
+                    const size_t slot = hs_slot(half);
+                    memset(room, 0xff, sizeof room);
+                    kits[i]->store(2, columns, sums.bytes, (hs_cells){room, PITCH, half});
+                    for (size_t byte = 0; byte < sizeof room; byte++) {
+                        const size_t cell = byte / slot;
+                        const bool inside = cell < 2 * PITCH && cell % PITCH < columns;
+                        cr_assert_eq(room[byte], inside ? 0 : 0xff, "%zu columns, byte %zu", columns, byte);
+                    }
+                }
+    }
+}
+
+/* Rows of any length to 16 bits and back. */
+Test(kits, cast_rows, .timeout = 60) {
+    enum { MOST = 150 };
+    const hs_kit *kits[3];
+    hs_random random = {5};
+    for (hstep_precision precision = HSTEP_PRECISION_FP16; precision <= HSTEP_PRECISION_BF16; precision++) {
+        const hstep_format format = hs_precision_format(precision);
+        const size_t count = available_kits(precision, kits);
+        for (size_t length = 0; length <= MOST; length++)
+            for (size_t i = 0; i < count; i++) {
+                double x[MOST], back[MOST + 1];
+                uint16_t halves[MOST + 1];
+                for (size_t j = 0; j < length; j++)
+                    x[j] = near_boundary(&random, precision);
+                halves[length] = 0x1234, back[length] = 5.0;
+                kits[i]->narrow(length, x, halves);
+                kits[i]->widen(length, halves, back);
+                for (size_t j = 0; j < length; j++) {
+                    cr_assert_eq(halves[j], hs_encode(format, x[j]), "%a is %#x", x[j], halves[j]);
+                    cr_assert(same(back[j], hs_decode(format, halves[j])));
+                }
+                cr_assert(halves[length] == 0x1234 && back[length] == 5.0);
+            }
     }
 }
 

@@ -11,19 +11,19 @@
 typedef struct workspace {
     hs_packed keys, values; /* for the scores, and for the sum over keys */
     hs_packed query, weights;
-    double *scores; /* a panel of queries by all keys, probabilities later */
-    size_t pitch;
+    hs_cells scores; /* a panel of queries by all keys, probabilities later */
+    double *row;     /* of them */
 } workspace;
 
 static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratch, workspace *w) {
     const hs_kit *kit = attention->kit;
     unsigned char *end = scratch;
-    w->pitch = hs_panels(attention->keys, kit->right.width) * kit->right.width;
     w->keys = hs_carve_panels(&end, kit, &kit->right, attention->keys, attention->width);
     w->values = hs_carve_panels(&end, kit, &kit->right, attention->width, attention->keys);
     w->query = hs_carve_panels(&end, kit, &kit->left, kit->left.width, attention->width);
     w->weights = hs_carve_panels(&end, kit, &kit->left, kit->left.width, attention->keys);
-    w->scores = hs_carve(&end, kit->left.width * w->pitch * sizeof(double));
+    w->scores = hs_carve_rows(&end, attention);
+    w->row = hs_carve(&end, attention->keys * sizeof *w->row);
     return (size_t)(end - scratch);
 }
 
@@ -46,21 +46,25 @@ static uint64_t probabilities(double scale, size_t count, double *scores) {
     return seen;
 }
 
-static bool attend(const hs_exact_attention *attention, const hs_positions *positions, const double *q, size_t q_pitch,
-                   double *y, size_t y_pitch, const workspace *w) {
+static bool attend(const hs_exact_attention *attention, const hs_positions *positions, hs_lines q, hs_cells y,
+                   const workspace *w) {
     const hs_side *left = &attention->kit->left;
     uint64_t scores = 0;
     bool nonfinite = false;
     for (size_t first = 0; first < attention->queries; first += left->width) {
         const size_t rest = attention->queries - first, count = rest < left->width ? rest : left->width;
         const size_t seen = hs_keys_seen(positions, first, count);
-        hs_pack_panels(left, (hs_lines){q + first * q_pitch, q_pitch, 1}, count, attention->width, &w->query);
-        hs_query_key_products(attention, count, seen, &w->query, &w->keys, w->scores, w->pitch);
-        for (size_t r = 0; r < count; r++)
-            scores |= probabilities(attention->scale, hs_keys_of(positions, first + r), w->scores + r * w->pitch);
-        hs_pack_panels(left, (hs_lines){w->scores, w->pitch, 1}, count, seen, &w->weights);
+        hs_pack_panels(left, hs_lines_from(q, first, 0), count, attention->width, &w->query);
+        hs_query_key_products(attention, count, seen, &w->query, &w->keys, w->scores);
+        for (size_t r = 0; r < count; r++) {
+            const size_t keys = hs_keys_of(positions, first + r);
+            double *row = hs_take_row(attention, w->scores, r, keys, w->row);
+            scores |= probabilities(attention->scale, keys, row);
+            hs_give_row(attention, w->scores, r, keys, row);
+        }
+        hs_pack_panels(left, hs_along(w->scores), count, seen, &w->weights);
         nonfinite |=
-            hs_sum_over_keys(attention, positions, first, count, &w->weights, &w->values, y + first * y_pitch, y_pitch);
+            hs_sum_over_keys(attention, positions, first, count, &w->weights, &w->values, hs_cells_from(y, first, 0));
     }
     return nonfinite || hs_any_nonfinite(scores);
 }
@@ -68,16 +72,14 @@ static bool attend(const hs_exact_attention *attention, const hs_positions *posi
 static bool attend_head(const hs_call *call, const hs_exact_attention *attention, size_t sequence, size_t head,
                         const workspace *w) {
     const hs_side *right = &attention->kit->right;
-    const size_t q_pitch = hs_pitch(&call->inputs[0]), k_pitch = hs_pitch(&call->inputs[1]),
-                 v_pitch = hs_pitch(&call->inputs[2]), y_pitch = hs_pitch(&call->outputs[0]);
     const size_t column = head * attention->width, kv_column = head / attention->group * attention->width;
     const size_t query = sequence * attention->queries, key = sequence * attention->keys;
     const hs_positions positions = hs_positions_of(attention, hs_in_i32(call, 3), sequence);
-    const double *k = hs_in(call, 1) + key * k_pitch + kv_column, *v = hs_in(call, 2) + key * v_pitch + kv_column;
-    hs_pack_panels(right, (hs_lines){k, k_pitch, 1}, positions.keys, attention->width, &w->keys);
-    hs_pack_panels(right, (hs_lines){v, 1, v_pitch}, attention->width, positions.keys, &w->values);
-    return attend(attention, &positions, hs_in(call, 0) + query * q_pitch + column, q_pitch,
-                  hs_out(call, 0) + query * y_pitch + column, y_pitch, w);
+    const hs_lines k = hs_head_of(&call->inputs[1], key, kv_column), v = hs_head_of(&call->inputs[2], key, kv_column);
+    hs_pack_panels(right, k, positions.keys, attention->width, &w->keys);
+    hs_pack_panels(right, hs_across(v), attention->width, positions.keys, &w->values);
+    return attend(attention, &positions, hs_head_of(&call->inputs[0], query, column),
+                  hs_head_into(&call->outputs[0], query, column), w);
 }
 
 void HS_EXACT(attention)(const hs_call *call, hs_kernel_run *run) {

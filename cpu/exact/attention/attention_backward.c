@@ -19,8 +19,9 @@ typedef struct workspace {
     hs_packed query_columns, output_columns; /* of a query head: q for dk, dy for dv */
     hs_packed probabilities, adjoints;       /* of a query head, keys as rows: for dv, for dk */
     hs_packed query, output, adjoint;        /* of a panel of queries: q, dy, adjoints of scores */
-    double *p, *g; /* of a panel of queries: probabilities, and adjoints of these, then of scores */
-    size_t pitch;  /* of p and g */
+    hs_cells p, g;           /* of a panel of queries: probabilities, and adjoints of these, then of scores */
+    double *p_row, *g_row;   /* of them */
+    double *dk_sum, *dv_sum; /* of a key head: sums over its query heads, where the outputs have 16 bits */
 } workspace;
 
 static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratch, workspace *w) {
@@ -28,7 +29,6 @@ static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratc
     const size_t keys = attention->keys, queries = attention->queries, width = attention->width;
     unsigned char *end = scratch;
     const hs_side *left = &kit->left, *right = &kit->right;
-    w->pitch = hs_panels(keys, right->width) * right->width;
     w->keys = hs_carve_panels(&end, kit, right, keys, width);
     w->values = hs_carve_panels(&end, kit, right, keys, width);
     w->key_columns = hs_carve_panels(&end, kit, right, width, keys);
@@ -39,8 +39,13 @@ static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratc
     w->query = hs_carve_panels(&end, kit, left, left->width, width);
     w->output = hs_carve_panels(&end, kit, left, left->width, width);
     w->adjoint = hs_carve_panels(&end, kit, left, left->width, keys);
-    w->p = hs_carve(&end, left->width * w->pitch * sizeof(double));
-    w->g = hs_carve(&end, left->width * w->pitch * sizeof(double));
+    w->p = hs_carve_rows(&end, attention);
+    w->g = hs_carve_rows(&end, attention);
+    w->p_row = hs_carve(&end, keys * sizeof *w->p_row);
+    w->g_row = hs_carve(&end, keys * sizeof *w->g_row);
+    const size_t sums = attention->half && attention->group > 1 ? keys * width * sizeof(double) : 0;
+    w->dk_sum = hs_carve(&end, sums);
+    w->dv_sum = hs_carve(&end, sums);
     return (size_t)(end - scratch);
 }
 
@@ -72,13 +77,13 @@ static uint64_t differentiate_row(double scale, size_t count, double *p, double 
 }
 
 /* Packs `count` rows of queries, from query `first` on, into panels of keys that run over all queries. */
-static void pack_turned(const hs_kit *kit, const double *rows, size_t pitch, size_t first, size_t count, size_t seen,
+static void pack_turned(const hs_kit *kit, hs_lines rows, size_t first, size_t count, size_t seen,
                         const hs_packed *packed) {
     const size_t before = first * kit->left.pitch * kit->element;
     for (size_t panel = 0; panel < hs_panels(seen, kit->left.width); panel++) {
         const size_t key = panel * kit->left.width, keys = seen - key < kit->left.width ? seen - key : kit->left.width;
-        kit->left.pack((hs_lines){rows + key, 1, pitch}, keys, count, packed->data + panel * packed->bytes + before,
-                       &packed->ranges[panel]);
+        kit->left.pack(hs_across(hs_lines_from(rows, 0, key)), keys, count,
+                       packed->data + panel * packed->bytes + before, &packed->ranges[panel]);
     }
 }
 
@@ -89,9 +94,8 @@ static void clear_ranges(const hs_packed *packed, size_t count) {
 
 /* One query head: where it stands in the operands. */
 typedef struct head {
-    const double *dy, *q;
-    double *dq;
-    size_t dy_pitch, q_pitch, dq_pitch;
+    hs_lines dy, q;
+    hs_cells dq;
 } head;
 
 /* A panel of queries: its rows of the probabilities and adjoints, packed, and its dq. */
@@ -99,34 +103,34 @@ static bool differentiate_queries(const hs_exact_attention *attention, const hs_
                                   size_t first, size_t count, const workspace *w) {
     const hs_kit *kit = attention->kit;
     const size_t seen = hs_keys_seen(positions, first, count);
-    uint64_t rows = 0;
-    hs_pack_panels(&kit->left, (hs_lines){h->q + first * h->q_pitch, h->q_pitch, 1}, count, attention->width,
-                   &w->query);
-    hs_pack_panels(&kit->left, (hs_lines){h->dy + first * h->dy_pitch, h->dy_pitch, 1}, count, attention->width,
-                   &w->output);
-    hs_query_key_products(attention, count, seen, &w->query, &w->keys, w->p, w->pitch);
-    hs_query_key_products(attention, count, seen, &w->output, &w->values, w->g, w->pitch);
-    for (size_t r = 0; r < count; r++)
-        rows |= differentiate_row(attention->scale, hs_keys_of(positions, first + r), w->p + r * w->pitch,
-                                  w->g + r * w->pitch);
-    pack_turned(kit, w->p, w->pitch, first, count, seen, &w->probabilities);
-    pack_turned(kit, w->g, w->pitch, first, count, seen, &w->adjoints);
-    hs_pack_panels(&kit->left, (hs_lines){w->g, w->pitch, 1}, count, seen, &w->adjoint);
+    uint64_t nonfinite = 0;
+    hs_pack_panels(&kit->left, hs_lines_from(h->q, first, 0), count, attention->width, &w->query);
+    hs_pack_panels(&kit->left, hs_lines_from(h->dy, first, 0), count, attention->width, &w->output);
+    hs_query_key_products(attention, count, seen, &w->query, &w->keys, w->p);
+    hs_query_key_products(attention, count, seen, &w->output, &w->values, w->g);
+    for (size_t r = 0; r < count; r++) {
+        const size_t keys = hs_keys_of(positions, first + r);
+        double *p = hs_take_row(attention, w->p, r, keys, w->p_row);
+        double *g = hs_take_row(attention, w->g, r, keys, w->g_row);
+        nonfinite |= differentiate_row(attention->scale, keys, p, g);
+        hs_give_row(attention, w->p, r, keys, p);
+        hs_give_row(attention, w->g, r, keys, g);
+    }
+    pack_turned(kit, hs_along(w->p), first, count, seen, &w->probabilities);
+    pack_turned(kit, hs_along(w->g), first, count, seen, &w->adjoints);
+    hs_pack_panels(&kit->left, hs_along(w->g), count, seen, &w->adjoint);
     const bool sums = hs_sum_over_keys(attention, positions, first, count, &w->adjoint, &w->key_columns,
-                                       h->dq + first * h->dq_pitch, h->dq_pitch);
-    return sums || hs_any_nonfinite(rows);
+                                       hs_cells_from(h->dq, first, 0));
+    return sums || hs_any_nonfinite(nonfinite);
 }
 
 static bool differentiate_head(const hs_call *call, const hs_exact_attention *attention, const hs_positions *positions,
                                size_t sequence, size_t index, const workspace *w) {
     const hs_kit *kit = attention->kit;
     const size_t row = sequence * attention->queries, column = index * attention->width;
-    head h = {.dy_pitch = hs_pitch(&call->inputs[DY]),
-              .q_pitch = hs_pitch(&call->inputs[Q]),
-              .dq_pitch = hs_pitch(&call->outputs[DQ])};
-    h.dy = hs_in(call, DY) + row * h.dy_pitch + column;
-    h.q = hs_in(call, Q) + row * h.q_pitch + column;
-    h.dq = hs_out(call, DQ) + row * h.dq_pitch + column;
+    const head h = {.dy = hs_head_of(&call->inputs[DY], row, column),
+                    .q = hs_head_of(&call->inputs[Q], row, column),
+                    .dq = hs_head_into(&call->outputs[DQ], row, column)};
     bool nonfinite = false;
     clear_ranges(&w->probabilities, hs_panels(attention->keys, kit->left.width));
     clear_ranges(&w->adjoints, hs_panels(attention->keys, kit->left.width));
@@ -134,45 +138,61 @@ static bool differentiate_head(const hs_call *call, const hs_exact_attention *at
         const size_t rest = attention->queries - first, count = rest < kit->left.width ? rest : kit->left.width;
         nonfinite |= differentiate_queries(attention, positions, &h, first, count, w);
     }
-    hs_pack_panels(&kit->right, (hs_lines){h.q, 1, h.q_pitch}, attention->width, attention->queries, &w->query_columns);
-    hs_pack_panels(&kit->right, (hs_lines){h.dy, 1, h.dy_pitch}, attention->width, attention->queries,
-                   &w->output_columns);
+    hs_pack_panels(&kit->right, hs_across(h.q), attention->width, attention->queries, &w->query_columns);
+    hs_pack_panels(&kit->right, hs_across(h.dy), attention->width, attention->queries, &w->output_columns);
     return nonfinite;
 }
 
+/* The adjoints of a key head. */
+typedef struct sums {
+    hs_cells dk, dv;
+} sums;
+
 /* What one query head gives to the adjoints of its keys and values: stored from the first of a group, then added. */
-static bool differentiate_keys(const hs_call *call, const hs_exact_attention *attention, const hs_positions *positions,
-                               size_t sequence, size_t kv_head, bool added, const workspace *w) {
+static bool differentiate_keys(const hs_exact_attention *attention, const hs_positions *positions, const sums *s,
+                               bool added, const workspace *w) {
     const size_t height = attention->kit->left.width;
-    const size_t dk_pitch = hs_pitch(&call->outputs[DK]), dv_pitch = hs_pitch(&call->outputs[DV]);
-    const size_t row = sequence * attention->keys, column = kv_head * attention->width;
-    double *dk = hs_out(call, DK) + row * dk_pitch + column, *dv = hs_out(call, DV) + row * dv_pitch + column;
     bool nonfinite = false;
     for (size_t panel = 0; panel < hs_panels(attention->keys, height); panel++) {
         const size_t first = panel * height, rest = attention->keys - first, count = rest < height ? rest : height;
         nonfinite |= hs_sum_over_queries(attention, positions, panel, count, &w->adjoints, &w->query_columns,
-                                         dk + first * dk_pitch, dk_pitch, added);
+                                         hs_cells_from(s->dk, first, 0), added);
         nonfinite |= hs_sum_over_queries(attention, positions, panel, count, &w->probabilities, &w->output_columns,
-                                         dv + first * dv_pitch, dv_pitch, added);
+                                         hs_cells_from(s->dv, first, 0), added);
     }
     return nonfinite;
+}
+
+/* Sums over several query heads are f64 until the last one is in: results of 16 bits wait in `room`. */
+static hs_cells summed_in(const hs_exact_attention *attention, hs_cells results, double *room) {
+    return results.half && attention->group > 1 ? (hs_cells){room, attention->width, false} : results;
+}
+
+static void round_sums(const hs_exact_attention *attention, hs_cells summed, hs_cells results) {
+    for (size_t key = 0; key < attention->keys && summed.data != results.data; key++)
+        attention->kit->narrow(attention->width, hs_cells_from(summed, key, 0).data,
+                               hs_cells_from(results, key, 0).data);
 }
 
 static bool differentiate_group(const hs_call *call, const hs_exact_attention *attention, size_t sequence,
                                 size_t kv_head, const workspace *w) {
     const hs_side *right = &attention->kit->right;
-    const size_t k_pitch = hs_pitch(&call->inputs[K]), v_pitch = hs_pitch(&call->inputs[V]);
     const size_t row = sequence * attention->keys, column = kv_head * attention->width;
-    const double *k = hs_in(call, K) + row * k_pitch + column, *v = hs_in(call, V) + row * v_pitch + column;
+    const hs_lines k = hs_head_of(&call->inputs[K], row, column), v = hs_head_of(&call->inputs[V], row, column);
+    const hs_cells dk = hs_head_into(&call->outputs[DK], row, column),
+                   dv = hs_head_into(&call->outputs[DV], row, column);
+    const sums s = {summed_in(attention, dk, w->dk_sum), summed_in(attention, dv, w->dv_sum)};
     const hs_positions positions = hs_positions_of(attention, hs_in_i32(call, POSITIONS), sequence);
-    hs_pack_panels(right, (hs_lines){k, k_pitch, 1}, positions.keys, attention->width, &w->keys);
-    hs_pack_panels(right, (hs_lines){v, v_pitch, 1}, positions.keys, attention->width, &w->values);
-    hs_pack_panels(right, (hs_lines){k, 1, k_pitch}, attention->width, positions.keys, &w->key_columns);
+    hs_pack_panels(right, k, positions.keys, attention->width, &w->keys);
+    hs_pack_panels(right, v, positions.keys, attention->width, &w->values);
+    hs_pack_panels(right, hs_across(k), attention->width, positions.keys, &w->key_columns);
     bool nonfinite = false;
     for (size_t i = 0; i < attention->group; i++) {
         nonfinite |= differentiate_head(call, attention, &positions, sequence, kv_head * attention->group + i, w);
-        nonfinite |= differentiate_keys(call, attention, &positions, sequence, kv_head, i > 0, w);
+        nonfinite |= differentiate_keys(attention, &positions, &s, i > 0, w);
     }
+    round_sums(attention, s.dk, dk);
+    round_sums(attention, s.dv, dv);
     return nonfinite;
 }
 

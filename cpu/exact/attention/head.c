@@ -17,6 +17,7 @@ hs_exact_attention hs_exact_attention_of(const hs_call *call, const hs_kernel_ru
         .width = attributes->head_width,
         .queries = hs_rows(q) / sequences,
         .keys = hs_rows(k) / sequences,
+        .half = run->kit->narrow != NULL,
     };
     attention.scale = 1.0 / sqrt((double)attention.width);
     return attention;
@@ -57,21 +58,49 @@ hs_packed hs_carve_panels(unsigned char **scratch, const hs_kit *kit, const hs_s
 void hs_pack_panels(const hs_side *side, hs_lines lines, size_t count, size_t depth, const hs_packed *packed) {
     for (size_t panel = 0; panel < hs_panels(count, side->width); panel++) {
         const size_t line = panel * side->width, rest = count - line;
-        const hs_lines part = {lines.data + line * lines.line_stride, lines.line_stride, lines.k_stride};
         packed->ranges[panel] = hs_no_range;
-        side->pack(part, rest < side->width ? rest : side->width, depth, packed->data + panel * packed->bytes,
-                   &packed->ranges[panel]);
+        side->pack(hs_lines_from(lines, line, 0), rest < side->width ? rest : side->width, depth,
+                   packed->data + panel * packed->bytes, &packed->ranges[panel]);
     }
 }
 
+hs_lines hs_head_of(const hs_view *view, size_t row, size_t column) {
+    const hs_lines all = {view->buffer->data + view->offset, hs_pitch(view), 1, view->dtype != HSTEP_DTYPE_F64};
+    return hs_lines_from(all, row, column);
+}
+
+hs_cells hs_head_into(const hs_view *view, size_t row, size_t column) {
+    const hs_cells all = {view->buffer->data + view->offset, hs_pitch(view), view->dtype != HSTEP_DTYPE_F64};
+    return hs_cells_from(all, row, column);
+}
+
+hs_cells hs_carve_rows(unsigned char **scratch, const hs_exact_attention *attention) {
+    const size_t width = attention->kit->right.width, pitch = hs_panels(attention->keys, width) * width;
+    void *rows = hs_carve(scratch, attention->kit->left.width * pitch * hs_slot(attention->half));
+    return (hs_cells){rows, pitch, attention->half};
+}
+
+double *hs_take_row(const hs_exact_attention *attention, hs_cells rows, size_t row, size_t count, double *buffer) {
+    void *stored = hs_cells_from(rows, row, 0).data;
+    if (!attention->half)
+        return stored;
+    attention->kit->widen(count, stored, buffer);
+    return buffer;
+}
+
+void hs_give_row(const hs_exact_attention *attention, hs_cells rows, size_t row, size_t count, const double *values) {
+    if (attention->half)
+        attention->kit->narrow(count, values, hs_cells_from(rows, row, 0).data);
+}
+
 void hs_query_key_products(const hs_exact_attention *attention, size_t count, size_t seen, const hs_packed *a,
-                           const hs_packed *b, double *y, size_t pitch) {
+                           const hs_packed *b, hs_cells y) {
     const hs_kit *kit = attention->kit;
     for (size_t panel = 0; panel < hs_panels(seen, kit->right.width); panel++) {
         hs_sums sums;
         hs_tile(kit, count, attention->width, a->data, b->data + panel * b->bytes,
                 hs_fusible(a->ranges[0], b->ranges[panel]), true, sums.bytes);
-        kit->store(count, kit->right.width, sums.bytes, y + panel * kit->right.width, pitch);
+        kit->store(count, kit->right.width, sums.bytes, hs_cells_from(y, 0, panel * kit->right.width));
     }
 }
 
@@ -88,7 +117,7 @@ static void chain_over_keys(const hs_kit *kit, const hs_positions *positions, si
 }
 
 bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *positions, size_t first, size_t count,
-                      const hs_packed *a, const hs_packed *b, double *y, size_t pitch) {
+                      const hs_packed *a, const hs_packed *b, hs_cells y) {
     const hs_kit *kit = attention->kit;
     bool nonfinite = false;
     for (size_t panel = 0; panel < hs_panels(attention->width, kit->right.width); panel++) {
@@ -96,8 +125,8 @@ bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *p
         hs_sums sums;
         chain_over_keys(kit, positions, first, count, a->data, b->data + panel * b->bytes,
                         hs_fusible(a->ranges[0], b->ranges[panel]), sums.bytes);
-        nonfinite |=
-            kit->store(count, rest < kit->right.width ? rest : kit->right.width, sums.bytes, y + column, pitch);
+        nonfinite |= kit->store(count, rest < kit->right.width ? rest : kit->right.width, sums.bytes,
+                                hs_cells_from(y, 0, column));
     }
     return nonfinite;
 }
@@ -124,21 +153,23 @@ static void chain_over_queries(const hs_kit *kit, const hs_positions *positions,
     } while (query < queries);
 }
 
-/* Adds a tile of results to y. */
-static bool add_results(const hs_kit *kit, size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
+/* Adds a tile of results to y, which is f64. */
+static bool add_results(const hs_kit *kit, size_t rows, size_t columns, const void *sums, hs_cells y) {
     double results[HS_TILE_BYTES / sizeof(float)];
     uint64_t seen = 0;
-    kit->store(rows, columns, sums, results, columns);
-    for (size_t r = 0; r < rows; r++)
+    kit->store(rows, columns, sums, (hs_cells){results, columns, false});
+    for (size_t r = 0; r < rows; r++) {
+        double *row = hs_cells_from(y, r, 0).data;
         for (size_t j = 0; j < columns; j++) {
-            y[r * pitch + j] += results[r * columns + j];
-            seen |= hs_nonfinite(y[r * pitch + j]);
+            row[j] += results[r * columns + j];
+            seen |= hs_nonfinite(row[j]);
         }
+    }
     return hs_any_nonfinite(seen);
 }
 
 bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_positions *positions, size_t panel, size_t count,
-                         const hs_packed *a, const hs_packed *b, double *y, size_t pitch, bool added) {
+                         const hs_packed *a, const hs_packed *b, hs_cells y, bool added) {
     const hs_kit *kit = attention->kit;
     bool nonfinite = false;
     for (size_t other = 0; other < hs_panels(attention->width, kit->right.width); other++) {
@@ -148,10 +179,9 @@ bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_positions
         chain_over_queries(kit, positions, attention->queries, panel * kit->left.width, count,
                            a->data + panel * a->bytes, b->data + other * b->bytes,
                            hs_fusible(a->ranges[panel], b->ranges[other]), sums.bytes);
-        if (added)
-            nonfinite |= add_results(kit, count, columns, sums.bytes, y + column, pitch);
-        else
-            nonfinite |= kit->store(count, columns, sums.bytes, y + column, pitch);
+        const hs_cells part = hs_cells_from(y, 0, column);
+        nonfinite |=
+            added ? add_results(kit, count, columns, sums.bytes, part) : kit->store(count, columns, sums.bytes, part);
     }
     return nonfinite;
 }

@@ -15,6 +15,7 @@ typedef struct hs_exact_attention {
     size_t sequences, heads, group; /* group: query heads of one key head */
     size_t width;                   /* of a head */
     size_t queries, keys;           /* of a sequence */
+    bool half;                      /* whether the kit's numbers have 16 bits */
     double scale;
 } hs_exact_attention;
 
@@ -53,25 +54,43 @@ hs_packed hs_carve_panels(unsigned char **scratch, const hs_kit *kit, const hs_s
 /* Packs all `count` lines. */
 void hs_pack_panels(const hs_side *side, hs_lines lines, size_t count, size_t depth, const hs_packed *packed);
 
+/* What stands in a view from row `row` and column `column` on: lines that are rows, and cells to store into. */
+hs_lines hs_head_of(const hs_view *view, size_t row, size_t column);
+hs_cells hs_head_into(const hs_view *view, size_t row, size_t column);
+
+/* The same numbers as lines that run along k, and across it. */
+static inline hs_lines hs_along(hs_cells cells) { return (hs_lines){cells.data, cells.pitch, 1, cells.half}; }
+static inline hs_lines hs_across(hs_lines lines) {
+    return (hs_lines){lines.data, lines.k_stride, lines.line_stride, lines.half};
+}
+
 /*
- * y[r * pitch + j], r < count, j < keys seen by any of the queries: the products of a packed panel of queries (or of
- * their adjoints) with packed panels of keys (or values). Whole tiles are written: rows of y have room for them.
+ * Rows of numbers of the kit, for a panel of queries, one row for each: room for whole tiles over all keys. A row is
+ * computed with in f64: hs_take_row gives it, in `buffer` or where it stands, and hs_give_row rounds it back.
+ */
+hs_cells hs_carve_rows(unsigned char **scratch, const hs_exact_attention *attention);
+double *hs_take_row(const hs_exact_attention *attention, hs_cells rows, size_t row, size_t count, double *buffer);
+void hs_give_row(const hs_exact_attention *attention, hs_cells rows, size_t row, size_t count, const double *values);
+
+/*
+ * y[r, j], r < count, j < keys seen by any of the queries: the products of a packed panel of queries (or of their
+ * adjoints) with packed panels of keys (or values). Whole tiles are written: rows of y have room for them.
  */
 void hs_query_key_products(const hs_exact_attention *attention, size_t count, size_t seen, const hs_packed *a,
-                           const hs_packed *b, double *y, size_t pitch);
+                           const hs_packed *b, hs_cells y);
 
 /*
  * y[r, c] = sum over keys of a packed panel of rows over keys, times packed panels of columns; queries first..
  * Returns whether a value stored is nonfinite.
  */
 bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *positions, size_t first, size_t count,
-                      const hs_packed *a, const hs_packed *b, double *y, size_t pitch);
+                      const hs_packed *a, const hs_packed *b, hs_cells y);
 
 /*
- * The same summed over queries, for panel `panel` of the keys, which are the lines of a. `added`: y gets the sum added,
- * in f64, rather than stored.
+ * The same summed over queries, for panel `panel` of the keys, which are the lines of a. `added`: y, which is f64, gets
+ * the sum added rather than stored.
  */
 bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_positions *positions, size_t panel, size_t count,
-                         const hs_packed *a, const hs_packed *b, double *y, size_t pitch, bool added);
+                         const hs_packed *a, const hs_packed *b, hs_cells y, bool added);
 
 #endif

@@ -21,11 +21,36 @@
 #define HS_X86_64 1 /* the AVX kits are built */
 #endif
 
-/* A strided operand; element (line, k) stands at data[line * line_stride + k * k_stride], and one stride is 1. */
+/*
+ * A strided operand; element (line, k) is number line * line_stride + k * k_stride from data on, and one stride is 1.
+ * Elements are f64, or 16 bits of the kit's format.
+ */
 typedef struct hs_lines {
-    const double *data;
+    const void *data;
     size_t line_stride, k_stride;
+    bool half;
 } hs_lines;
+
+/* Where results go; element (row, column) is number row * pitch + column. */
+typedef struct hs_cells {
+    void *data;
+    size_t pitch;
+    bool half;
+} hs_cells;
+
+static inline size_t hs_slot(bool half) { return half ? sizeof(uint16_t) : sizeof(double); }
+
+/* The lines from `line` on, and their elements from `k` on. */
+static inline hs_lines hs_lines_from(hs_lines lines, size_t line, size_t k) {
+    lines.data =
+        (const unsigned char *)lines.data + (line * lines.line_stride + k * lines.k_stride) * hs_slot(lines.half);
+    return lines;
+}
+
+static inline hs_cells hs_cells_from(hs_cells cells, size_t row, size_t column) {
+    cells.data = (unsigned char *)cells.data + (row * cells.pitch + column) * hs_slot(cells.half);
+    return cells;
+}
 
 /*
  * The least and the largest exponent of a panel's nonzero values, where the format needs a look at them before a fused
@@ -90,7 +115,11 @@ struct hs_kit {
     void (*step)(size_t row, const void *a, const void *b, void *sums);
 
     /* The last rounding. Returns whether a value that it stored is not finite. */
-    bool (*store)(size_t rows, size_t columns, const void *sums, double *y, size_t pitch);
+    bool (*store)(size_t rows, size_t columns, const void *sums, hs_cells y);
+
+    /* Q_h of f64, one rounding, and the way back; x and y do not overlap. NULL in f64. */
+    void (*narrow)(size_t count, const double *x, uint16_t *y);
+    void (*widen)(size_t count, const uint16_t *x, double *y);
 };
 
 extern hs_kits hs_kits_portable, hs_kits_avx2, hs_kits_avx512;

@@ -18,11 +18,45 @@ static inline __m256 hs_v_multiply_add(__m256 a, __m256 b, __m256 c) { return _m
 #include "cpu/exact/product/avx2.h"
 #include "cpu/exact/product/tile.h"
 
-/* What bf16 operands have shown so far: the least magnitude bits less one, where a zero becomes the largest number, and
- * the largest magnitude bits. */
+#define HS_HALVES
+
+/* What bf16 operands have shown so far, as magnitude bits, from 16 bits or of f32: the least less one, where a zero
+ * becomes the largest number, and the largest. */
 typedef struct seen {
     __m256i least, largest;
 } seen;
+
+HS_INLINE seen seen_nothing(void) { return (seen){_mm256_set1_epi32(-1), _mm256_setzero_si256()}; }
+
+HS_INLINE void see_halves(const hstep_precision h, __m256i bits, seen *s) {
+    if (h != HSTEP_PRECISION_BF16)
+        return;
+    const __m256i magnitude = _mm256_and_si256(bits, _mm256_set1_epi16(0x7fff));
+    s->least = _mm256_min_epu16(s->least, _mm256_sub_epi16(magnitude, _mm256_set1_epi16(1)));
+    s->largest = _mm256_max_epu16(s->largest, magnitude);
+}
+
+HS_INLINE void see(__m256 x, seen *s) {
+    const __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
+    s->least = _mm256_min_epu32(s->least, _mm256_sub_epi32(magnitude, _mm256_set1_epi32(1)));
+    s->largest = _mm256_max_epu32(s->largest, magnitude);
+}
+
+static void widen_range(const bool half, const seen *s, hs_range *range) {
+    uint32_t lows[8], highs[8], least = UINT32_MAX, largest = 0;
+    const __m256i low = _mm256_set1_epi32(0xffff);
+    const __m256i lower =
+        half ? _mm256_min_epu32(_mm256_and_si256(s->least, low), _mm256_srli_epi32(s->least, 16)) : s->least;
+    const __m256i higher =
+        half ? _mm256_max_epu32(_mm256_and_si256(s->largest, low), _mm256_srli_epi32(s->largest, 16)) : s->largest;
+    memcpy(lows, &lower, sizeof lows);
+    memcpy(highs, &higher, sizeof highs);
+    for (size_t i = 0; i < 8; i++) {
+        least = lows[i] < least ? lows[i] : least;
+        largest = highs[i] > largest ? highs[i] : largest;
+    }
+    hs_widen(range, half ? (least + 1) << 16 : least + 1, half ? largest << 16 : largest);
+}
 
 /* Four lanes whose bits below the f32 fraction are gathered in its last bit (round to odd), then taken to f32: exact
  * where f32 is normal, and any other magnitude has the same half as the nearest f32. */
@@ -42,23 +76,49 @@ HS_INLINE __m128 bf16_f32(__m256d x) {
     return _mm256_cvtpd_ps(_mm256_or_pd(rounded, _mm256_and_pd(x, _mm256_set1_pd(-0.0))));
 }
 
-/* Q_h of eight lanes. */
-HS_INLINE __m256 represent(const bool fp16, __m256d x0, __m256d x1, seen *s) {
-    if (fp16)
-        return _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_set_m128(odd_f32(x1), odd_f32(x0)), _MM_FROUND_TO_NEAREST_INT));
-    const __m256 y = _mm256_set_m128(bf16_f32(x1), bf16_f32(x0));
-    const __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(y), _mm256_set1_epi32(0x7fffffff));
-    s->least = _mm256_min_epu32(s->least, _mm256_sub_epi32(magnitude, _mm256_set1_epi32(1)));
-    s->largest = _mm256_max_epu32(s->largest, magnitude);
+/* Eight halves, widened. */
+HS_INLINE __m256 value(const hstep_precision h, __m128i bits) {
+    if (h == HSTEP_PRECISION_FP16)
+        return _mm256_cvtph_ps(bits);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+
+/* Eight doubles, of which `count` exist and the others are +0, from both halves of a vector. */
+HS_INLINE __m256d doubles(const double *x, size_t count) {
+    return count >= 4 ? _mm256_loadu_pd(x) : _mm256_maskload_pd(x, hs_first_lanes(count));
+}
+
+HS_INLINE __m256 operands(const hstep_precision h, const bool half, const void *x, size_t count, seen *s) {
+    if (half) {
+        const __m128i bits = count >= 8 ? _mm_loadu_si128(x) : hs_load_some(x, count);
+        see_halves(h, _mm256_zextsi128_si256(bits), s);
+        return value(h, bits);
+    }
+    const __m256d low = doubles(x, count), high = doubles((const double *)x + 4, hs_beyond(count, 4));
+    if (h == HSTEP_PRECISION_FP16)
+        return _mm256_cvtph_ps(
+            _mm256_cvtps_ph(_mm256_set_m128(odd_f32(high), odd_f32(low)), _MM_FROUND_TO_NEAREST_INT));
+    const __m256 y = _mm256_set_m128(bf16_f32(high), bf16_f32(low));
+    see(y, s);
     return y;
 }
 
-/* The first `count` of eight operands, the others +0. */
-HS_INLINE __m256 represent_first(const bool fp16, const double *x, size_t count, seen *s) {
-    if (count >= 8)
-        return represent(fp16, _mm256_loadu_pd(x), _mm256_loadu_pd(x + 4), s);
-    return represent(fp16, _mm256_maskload_pd(x, hs_first_lanes(count)),
-                     _mm256_maskload_pd(x + 4, hs_first_lanes(hs_beyond(count, 4))), s);
+HS_INLINE __m256 pairs(const hstep_precision h, const void *x, size_t count, seen *s) {
+    const uint16_t *rest = (const uint16_t *)x + 8;
+    const __m256i bits = count >= 16
+                             ? _mm256_loadu_si256(x)
+                             : _mm256_set_m128i(hs_load_some(rest, hs_beyond(count, 8)), hs_load_some(x, count));
+    see_halves(h, bits, s);
+    return _mm256_castsi256_ps(bits);
+}
+
+HS_INLINE __m256 pair_value(const hstep_precision h, __m256 x, bool odd) {
+    const __m256i bits = _mm256_castps_si256(x), upper = _mm256_set1_epi32((int)0xffff0000);
+    if (h == HSTEP_PRECISION_FP16) {
+        const __m256i wide = odd ? _mm256_srli_epi32(bits, 16) : _mm256_andnot_si256(upper, bits);
+        return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+    }
+    return _mm256_castsi256_ps(odd ? _mm256_and_si256(bits, upper) : _mm256_slli_epi32(bits, 16));
 }
 
 HS_INLINE void transpose(__m256 r[8]) {
@@ -86,102 +146,21 @@ HS_INLINE void transpose(__m256 r[8]) {
         r[i] = t[i];
 }
 
-/* The source runs along k: blocks of 8 x 8 are turned in registers. */
-HS_INLINE void pack_along(const bool fp16, const size_t pitch, hs_lines lines, size_t count, size_t depth, float *panel,
-                          seen *widened) {
-    seen s = *widened;
-    for (size_t k0 = 0; k0 < depth; k0 += 8) {
-        const size_t steps = depth - k0 < 8 ? depth - k0 : 8;
-        __m256 r[8];
-        HS_UNROLL
-        for (size_t i = 0; i < 8; i++)
-            r[i] = i < count ? represent_first(fp16, lines.data + i * lines.line_stride + k0, steps, &s)
-                             : _mm256_setzero_ps();
-        transpose(r);
-        HS_UNROLL
-        for (size_t k = 0; k < 8; k++)
-            if (k < steps)
-                _mm256_store_ps(panel + (k0 + k) * pitch, r[k]);
-    }
-    *widened = s;
+/* The bits of Q_h of eight sums, every NaN the one quiet NaN. */
+HS_INLINE __m128i halves(const hstep_precision h, __m256 x) {
+    const __m256i wide = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m128i nan = _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+    if (h == HSTEP_PRECISION_FP16)
+        return _mm_blendv_epi8(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT), _mm_set1_epi16(0x7e00), nan);
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i upper = _mm256_srli_epi32(sum, 16);
+    return _mm_blendv_epi8(_mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1)),
+                           _mm_set1_epi16(0x7fc0), nan);
 }
 
-/* The source runs across the lines, as a panel does; rows of it may stand far apart, where no prefetcher follows. */
-HS_INLINE void pack_across(const bool fp16, const size_t pitch, hs_lines lines, size_t count, size_t depth,
-                           float *panel, seen *widened) {
-    enum { AHEAD = 8 };
-    seen s = *widened;
-    for (size_t k = 0; k < depth; k++) {
-        const double *source = lines.data + k * lines.k_stride;
-        const double *later = k + AHEAD < depth ? source + AHEAD * lines.k_stride : source;
-        HS_UNROLL
-        for (size_t i = 0; i < pitch; i += 8) {
-            _mm_prefetch((const char *)(later + (i < count ? i : 0)), _MM_HINT_T0);
-            _mm256_store_ps(panel + k * pitch + i, represent_first(fp16, source + i, hs_beyond(count, i), &s));
-        }
-    }
-    *widened = s;
-}
-
-static void widen(hs_range *range, const seen *s) {
-    uint32_t lows[8], highs[8], least = UINT32_MAX, largest = 0;
-    memcpy(lows, &s->least, sizeof lows);
-    memcpy(highs, &s->largest, sizeof highs);
-    for (size_t i = 0; i < 8; i++) {
-        least = lows[i] < least ? lows[i] : least;
-        largest = highs[i] > largest ? highs[i] : largest;
-    }
-    hs_widen(range, least + 1, largest);
-}
-
-HS_INLINE void pack(const bool fp16, const size_t pitch, hs_lines lines, size_t count, size_t depth, float *panel,
-                    hs_range *range) {
-    seen s = {_mm256_set1_epi32(-1), _mm256_setzero_si256()};
-    if (lines.k_stride != 1)
-        pack_across(fp16, pitch, lines, count, depth, panel, &s);
-    else
-        for (size_t first = 0; first < pitch; first += 8) {
-            const hs_lines part = {lines.data + first * lines.line_stride, lines.line_stride, 1};
-            pack_along(fp16, pitch, part, hs_beyond(count, first), depth, panel + first, &s);
-        }
-    if (!fp16)
-        widen(range, &s);
-}
-
-static void pack_left_fp16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(true, 8, lines, count, depth, panel, range);
-}
-
-static void pack_right_fp16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(true, 16, lines, count, depth, panel, range);
-}
-
-static void pack_left_bf16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(false, 8, lines, count, depth, panel, range);
-}
-
-static void pack_right_bf16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(false, 16, lines, count, depth, panel, range);
-}
-
-/* Q_h of eight sums, every NaN the one quiet NaN. */
-HS_INLINE __m256 rounded(const bool fp16, __m256 x) {
-    const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-    __m256 y;
-    if (fp16) {
-        y = _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-    } else {
-        const __m256i bits = _mm256_castps_si256(x);
-        const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-        const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
-        y = _mm256_castsi256_ps(_mm256_and_si256(sum, _mm256_set1_epi32((int)0xffff0000)));
-    }
-    return _mm256_blendv_ps(y, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000)), nan);
-}
-
-/* Eight results, of which `count` exist. Returns in the sign bits which of them are not finite. */
-HS_INLINE __m256i store_eight(const bool fp16, size_t count, const float *sums, double *y) {
-    __m256 x = rounded(fp16, _mm256_load_ps(sums));
+HS_INLINE void put_doubles(__m256 x, size_t count, double *y) {
     const __m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x)), high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
     if (count >= 8) {
         _mm256_storeu_pd(y, low);
@@ -191,34 +170,35 @@ HS_INLINE __m256i store_eight(const bool fp16, size_t count, const float *sums, 
         _mm256_storeu_pd(results, low);
         _mm256_storeu_pd(results + 4, high);
         memcpy(y, results, count * sizeof *y);
-        const __m256i exist =
-            _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-        x = _mm256_and_ps(x, _mm256_castsi256_ps(exist));
     }
-    const __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
-    return _mm256_add_epi32(magnitude, _mm256_set1_epi32(0x00800000));
 }
 
-HS_INLINE bool store(const bool fp16, size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    const float *s = sums;
-    __m256i nonfinite = _mm256_setzero_si256();
-    for (size_t i = 0; i < rows; i++, s += 16, y += pitch) {
-        nonfinite = _mm256_or_si256(nonfinite, store_eight(fp16, columns, s, y));
-        if (columns > 8)
-            nonfinite = _mm256_or_si256(nonfinite, store_eight(fp16, columns - 8, s + 8, y + 8));
-    }
-    return _mm256_movemask_ps(_mm256_castsi256_ps(nonfinite)) != 0;
+/* In the sign bits of 16 bits each, which lanes are not finite. */
+typedef __m128i flags;
+
+HS_INLINE bool any_nonfinite(flags f) { return (_mm_movemask_epi8(f) & 0xaaaa) != 0; }
+
+HS_INLINE flags put(const hstep_precision h, const bool half, __m256 x, size_t count, void *y) {
+    __m128i bits = halves(h, x);
+    if (!half)
+        put_doubles(value(h, bits), count, y);
+    else if (count >= 8)
+        _mm_storeu_si128(y, bits);
+    else
+        hs_store_some(bits, count, y);
+    if (count < 8)
+        bits =
+            _mm_and_si128(bits, _mm_cmpgt_epi16(_mm_set1_epi16((short)count), _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7)));
+    const __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi16(0x7fff));
+    return _mm_add_epi16(magnitude, _mm_set1_epi16(h == HSTEP_PRECISION_FP16 ? 0x0400 : 0x0080));
 }
 
-static bool store_fp16(size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    return store(true, rows, columns, sums, y, pitch);
-}
+#include "cpu/exact/product/pack.h"
 
-static bool store_bf16(size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    return store(false, rows, columns, sums, y, pitch);
-}
+HS_DEFINE_PARTS(fp16, HSTEP_PRECISION_FP16)
+HS_DEFINE_CASTS(fp16, HSTEP_PRECISION_FP16)
+HS_DEFINE_PARTS(bf16, HSTEP_PRECISION_BF16)
+HS_DEFINE_CASTS(bf16, HSTEP_PRECISION_BF16)
 
-const hs_kit hs_kit_avx2_fp16 = {sizeof(float), 256,       {6, 8, pack_left_fp16}, {16, 16, pack_right_fp16}, tile,
-                                 step,          store_fp16};
-const hs_kit hs_kit_avx2_bf16 = {sizeof(float), 256,       {6, 8, pack_left_bf16}, {16, 16, pack_right_bf16}, tile,
-                                 step,          store_bf16};
+const hs_kit hs_kit_avx2_fp16 = {.depth = 256, HS_PARTS(fp16), HS_CASTS(fp16)};
+const hs_kit hs_kit_avx2_bf16 = {.depth = 256, HS_PARTS(bf16), HS_CASTS(bf16)};

@@ -28,59 +28,39 @@ HS_INLINE void transpose(__m256d r[4]) {
     r[3] = _mm256_permute2f128_pd(t1, t3, 0x31);
 }
 
-/* The source runs along k: blocks of 4 x 4 are turned in registers. */
-HS_INLINE void pack_along(hs_lines lines, size_t count, size_t depth, double *panel) {
-    for (size_t k0 = 0; k0 < depth; k0 += 4) {
-        const size_t steps = depth - k0 < 4 ? depth - k0 : 4;
-        const __m256i exist = hs_first_lanes(steps);
-        __m256d r[4];
-        HS_UNROLL
-        for (size_t i = 0; i < 4; i++)
-            r[i] = i < count ? _mm256_maskload_pd(lines.data + i * lines.line_stride + k0, exist) : _mm256_setzero_pd();
-        transpose(r);
-        HS_UNROLL
-        for (size_t k = 0; k < 4; k++)
-            if (k < steps)
-                _mm256_store_pd(panel + (k0 + k) * HS_ROW_PITCH, r[k]);
-    }
+/* The range of f64 operands is of no use. */
+typedef int seen;
+
+HS_INLINE seen seen_nothing(void) { return 0; }
+
+HS_INLINE void widen_range(bool half, const seen *s, hs_range *range) { (void)half, (void)s, (void)range; }
+
+HS_INLINE __m256d operands(hstep_precision h, bool half, const void *x, size_t count, seen *s) {
+    (void)h, (void)half, (void)s;
+    return count >= 4 ? _mm256_loadu_pd(x) : _mm256_maskload_pd(x, hs_first_lanes(count));
 }
 
-/* Both panels are eight lines wide in memory. */
-static void pack(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    double *target = panel;
-    (void)range;
-    for (size_t first = 0; first < HS_ROW_PITCH && lines.k_stride == 1; first += 4) {
-        const hs_lines part = {lines.data + first * lines.line_stride, lines.line_stride, 1};
-        pack_along(part, hs_beyond(count, first), depth, target + first);
-    }
-    if (lines.k_stride == 1)
-        return;
-    const __m256i low = hs_first_lanes(count), high = hs_first_lanes(hs_beyond(count, 4));
-    for (size_t k = 0; k < depth; k++, target += HS_ROW_PITCH) {
-        const double *source = lines.data + k * lines.k_stride;
-        _mm256_store_pd(target, _mm256_maskload_pd(source, low));
-        _mm256_store_pd(target + 4, _mm256_maskload_pd(source + 4, high));
-    }
-}
+/* In the sign bits, which lanes are not finite. */
+typedef __m256i flags;
 
-/* In the sign bits, which of four are not finite. */
-HS_INLINE __m256i nonfinite_lanes(__m256d x) {
+HS_INLINE bool any_nonfinite(flags f) { return _mm256_movemask_pd(_mm256_castsi256_pd(f)) != 0; }
+
+HS_INLINE flags put(hstep_precision h, bool half, __m256d x, size_t count, void *y) {
+    (void)h, (void)half;
+    if (count >= 4) {
+        _mm256_storeu_pd(y, x);
+    } else {
+        x = _mm256_and_pd(x, _mm256_castsi256_pd(hs_first_lanes(count)));
+        double results[4];
+        _mm256_storeu_pd(results, x);
+        memcpy(y, results, count * sizeof *results);
+    }
     const __m256i magnitude = _mm256_and_si256(_mm256_castpd_si256(x), _mm256_set1_epi64x(INT64_MAX));
     return _mm256_add_epi64(magnitude, _mm256_set1_epi64x(0x0010000000000000));
 }
 
-static bool store(size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    const double *s = sums;
-    const __m256i exist[2] = {hs_first_lanes(columns), hs_first_lanes(hs_beyond(columns, 4))};
-    __m256i nonfinite = _mm256_setzero_si256();
-    for (size_t i = 0; i < rows; i++, s += 8, y += pitch) {
-        for (size_t half = 0; half < 2; half++) {
-            const __m256d x = _mm256_and_pd(_mm256_load_pd(s + 4 * half), _mm256_castsi256_pd(exist[half]));
-            nonfinite = _mm256_or_si256(nonfinite, nonfinite_lanes(x));
-        }
-        memcpy(y, s, columns * sizeof *y);
-    }
-    return _mm256_movemask_pd(_mm256_castsi256_pd(nonfinite)) != 0;
-}
+#include "cpu/exact/product/pack.h"
 
-const hs_kit hs_kit_avx2_f64 = {sizeof(double), 128, {6, 8, pack}, {8, 8, pack}, tile, step, store};
+HS_DEFINE_PARTS(f64, HSTEP_PRECISION_F64)
+
+const hs_kit hs_kit_avx2_f64 = {.depth = 128, HS_PARTS(f64)};

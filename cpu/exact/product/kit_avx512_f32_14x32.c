@@ -18,11 +18,42 @@ static inline __m512 hs_v_multiply_add(__m512 a, __m512 b, __m512 c) { return _m
 #include "cpu/exact/product/avx512.h"
 #include "cpu/exact/product/tile.h"
 
-/* What bf16 operands have shown so far: the least magnitude bits less one, where a zero becomes the largest number, and
- * the largest magnitude bits. */
+#define HS_HALVES
+
+/* What bf16 operands have shown so far, as magnitude bits, from 16 bits or of f32: the least less one, where a zero
+ * becomes the largest number, and the largest. */
 typedef struct seen {
     __m512i least, largest;
 } seen;
+
+HS_INLINE seen seen_nothing(void) { return (seen){_mm512_set1_epi32(-1), _mm512_setzero_si512()}; }
+
+HS_INLINE void see_halves(const hstep_precision h, __m512i bits, seen *s) {
+    if (h != HSTEP_PRECISION_BF16)
+        return;
+    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi16(0x7fff));
+    s->least = _mm512_min_epu16(s->least, _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
+    s->largest = _mm512_max_epu16(s->largest, magnitude);
+}
+
+HS_INLINE void see(__m512 x, seen *s) {
+    const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+    s->least = _mm512_min_epu32(s->least, _mm512_sub_epi32(magnitude, _mm512_set1_epi32(1)));
+    s->largest = _mm512_max_epu32(s->largest, magnitude);
+}
+
+HS_INLINE void widen_range(const bool half, const seen *s, hs_range *range) {
+    if (!half) {
+        hs_widen(range, _mm512_reduce_min_epu32(s->least) + 1, _mm512_reduce_max_epu32(s->largest));
+        return;
+    }
+    const __m512i low = _mm512_set1_epi32(0xffff);
+    const uint32_t least =
+        _mm512_reduce_min_epu32(_mm512_min_epu32(_mm512_and_si512(s->least, low), _mm512_srli_epi32(s->least, 16)));
+    const uint32_t largest =
+        _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_and_si512(s->largest, low), _mm512_srli_epi32(s->largest, 16)));
+    hs_widen(range, (least + 1) << 16, largest << 16);
+}
 
 /* Eight lanes whose bits below the f32 fraction are gathered in its last bit (round to odd), then taken to f32: exact
  * where f32 is normal, and any other magnitude has the same half as the nearest f32. */
@@ -47,17 +78,42 @@ HS_INLINE __m256 bf16_f32(__m512d x) {
 
 HS_INLINE __m512 joined(__m256 low, __m256 high) { return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1); }
 
-/* Sixteen operands; those outside the masks become +0. */
-HS_INLINE __m512 represent(const bool fp16, const double *x, __mmask8 low, __mmask8 high, seen *s) {
-    const __m512d x0 = _mm512_maskz_loadu_pd(low, x), x1 = _mm512_maskz_loadu_pd(high, x + 8);
-    if (fp16)
+/* Sixteen halves, widened. */
+HS_INLINE __m512 value(const hstep_precision h, __m256i bits) {
+    if (h == HSTEP_PRECISION_FP16)
+        return _mm512_cvtph_ps(bits);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+HS_INLINE __m512 operands(const hstep_precision h, const bool half, const void *x, size_t count, seen *s) {
+    if (half) {
+        const __m256i bits = _mm256_maskz_loadu_epi16(hs_first_sixteen(count), x);
+        see_halves(h, _mm512_zextsi256_si512(bits), s);
+        return value(h, bits);
+    }
+    const __m512d low = _mm512_maskz_loadu_pd(hs_first_lanes(count), x),
+                  high = _mm512_maskz_loadu_pd(hs_first_lanes(hs_beyond(count, 8)), (const double *)x + 8);
+    if (h == HSTEP_PRECISION_FP16)
         return _mm512_cvtph_ps(
-            _mm512_cvtps_ph(joined(odd_f32(x0), odd_f32(x1)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    const __m512 y = joined(bf16_f32(x0), bf16_f32(x1));
-    const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(y), _mm512_set1_epi32(0x7fffffff));
-    s->least = _mm512_min_epu32(s->least, _mm512_sub_epi32(magnitude, _mm512_set1_epi32(1)));
-    s->largest = _mm512_max_epu32(s->largest, magnitude);
+            _mm512_cvtps_ph(joined(odd_f32(low), odd_f32(high)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    const __m512 y = joined(bf16_f32(low), bf16_f32(high));
+    see(y, s);
     return y;
+}
+
+HS_INLINE __m512 pairs(const hstep_precision h, const void *x, size_t count, seen *s) {
+    const __mmask32 mask = (__mmask32)(count < 32 ? (1U << count) - 1 : 0xffffffffU);
+    const __m512i bits = _mm512_maskz_loadu_epi16(mask, x);
+    see_halves(h, bits, s);
+    return _mm512_castsi512_ps(bits);
+}
+
+HS_INLINE __m512 pair_value(const hstep_precision h, __m512 x, bool odd) {
+    const __m512i bits = _mm512_castps_si512(x);
+    if (h == HSTEP_PRECISION_FP16)
+        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(odd ? _mm512_srli_epi32(bits, 16) : bits));
+    return _mm512_castsi512_ps(odd ? _mm512_and_si512(bits, _mm512_set1_epi32((int)0xffff0000))
+                                   : _mm512_slli_epi32(bits, 16));
 }
 
 HS_INLINE void transpose(__m512 r[16]) {
@@ -93,131 +149,46 @@ HS_INLINE void transpose(__m512 r[16]) {
         r[i] = t[i];
 }
 
-/* The source runs along k: blocks of 16 x 16 are turned in registers. */
-HS_INLINE void pack_along(const bool fp16, const size_t pitch, hs_lines lines, size_t count, size_t depth, float *panel,
-                          seen *widened) {
-    seen s = *widened;
-    for (size_t k0 = 0; k0 < depth; k0 += 16) {
-        const size_t steps = depth - k0 < 16 ? depth - k0 : 16;
-        const __mmask8 low = hs_first_lanes(steps), high = hs_first_lanes(hs_beyond(steps, 8));
-        __m512 r[16];
-        HS_UNROLL
-        for (size_t i = 0; i < 16; i++)
-            r[i] = i < count ? represent(fp16, lines.data + i * lines.line_stride + k0, low, high, &s)
-                             : _mm512_setzero_ps();
-        transpose(r);
-        HS_UNROLL
-        for (size_t k = 0; k < 16; k++)
-            if (k < steps)
-                _mm512_store_ps(panel + (k0 + k) * pitch, r[k]);
-    }
-    *widened = s;
-}
-
-/* The source runs across the lines, as a panel does; rows of it may stand far apart, where no prefetcher follows. */
-HS_INLINE void pack_across(const bool fp16, const size_t pitch, hs_lines lines, size_t count, size_t depth,
-                           float *panel, seen *widened) {
-    enum { AHEAD = 8 };
-    seen s = *widened;
-    __mmask8 masks[4];
-    for (size_t i = 0; i < 4; i++)
-        masks[i] = hs_first_lanes(hs_beyond(count, 8 * i));
-    for (size_t k = 0; k < depth; k++) {
-        const double *source = lines.data + k * lines.k_stride;
-        const double *later = k + AHEAD < depth ? source + AHEAD * lines.k_stride : source;
-        HS_UNROLL
-        for (size_t i = 0; i < pitch; i += 16) {
-            _mm_prefetch((const char *)(later + (i < count ? i : 0)), _MM_HINT_T0);
-            _mm_prefetch((const char *)(later + (i + 8 < count ? i + 8 : 0)), _MM_HINT_T0);
-            _mm512_store_ps(panel + k * pitch + i, represent(fp16, source + i, masks[i / 8], masks[i / 8 + 1], &s));
-        }
-    }
-    *widened = s;
-}
-
-HS_INLINE void pack(const bool fp16, const size_t pitch, hs_lines lines, size_t count, size_t depth, float *panel,
-                    hs_range *range) {
-    seen s = {_mm512_set1_epi32(-1), _mm512_setzero_si512()};
-    if (lines.k_stride != 1)
-        pack_across(fp16, pitch, lines, count, depth, panel, &s);
-    else
-        for (size_t first = 0; first < pitch; first += 16) {
-            const hs_lines part = {lines.data + first * lines.line_stride, lines.line_stride, 1};
-            pack_along(fp16, pitch, part, hs_beyond(count, first), depth, panel + first, &s);
-        }
-    if (!fp16)
-        hs_widen(range, _mm512_reduce_min_epu32(s.least) + 1, _mm512_reduce_max_epu32(s.largest));
-}
-
-static void pack_left_fp16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(true, 16, lines, count, depth, panel, range);
-}
-
-static void pack_right_fp16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(true, 32, lines, count, depth, panel, range);
-}
-
-static void pack_left_bf16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(false, 16, lines, count, depth, panel, range);
-}
-
-static void pack_right_bf16(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    pack(false, 32, lines, count, depth, panel, range);
-}
-
-/* Q_h of sixteen sums, every NaN the one quiet NaN. */
-HS_INLINE __m512 rounded(const bool fp16, __m512 x) {
+/* The bits of Q_h of sixteen sums, every NaN the one quiet NaN. */
+HS_INLINE __m256i halves(const hstep_precision h, __m512 x) {
     const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    __m512 y;
-    if (fp16) {
-        y = _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    } else {
-        const __m512i bits = _mm512_castps_si512(x);
-        const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-        const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-        y = _mm512_castsi512_ps(_mm512_and_si512(sum, _mm512_set1_epi32((int)0xffff0000)));
-    }
-    return _mm512_mask_mov_ps(y, nan, _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000)));
+    if (h == HSTEP_PRECISION_FP16)
+        return _mm256_mask_mov_epi16(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), nan,
+                                     _mm256_set1_epi16(0x7e00));
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    return _mm256_mask_mov_epi16(_mm512_cvtepi32_epi16(_mm512_srli_epi32(sum, 16)), nan, _mm256_set1_epi16(0x7fc0));
 }
 
-/* Sixteen results, of which `count` exist. Returns which of them are not finite. */
-HS_INLINE __mmask16 store_sixteen(const bool fp16, size_t count, const float *sums, double *y) {
-    const __m512 x = rounded(fp16, _mm512_load_ps(sums));
-    const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x)),
-                  high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
-    __mmask16 exist = 0xffff;
-    if (count >= 16) {
-        _mm512_storeu_pd(y, low);
-        _mm512_storeu_pd(y + 8, high);
-    } else {
-        exist = (__mmask16)((1U << count) - 1);
-        _mm512_mask_storeu_pd(y, (__mmask8)exist, low);
-        _mm512_mask_storeu_pd(y + 8, (__mmask8)(exist >> 8), high);
-    }
-    const __m512i magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
-    return _mm512_mask_cmpge_epu32_mask(exist, magnitude, _mm512_set1_epi32(0x7f800000));
+HS_INLINE void put_doubles(__m512 x, size_t count, double *y) {
+    _mm512_mask_storeu_pd(y, hs_first_lanes(count), _mm512_cvtps_pd(_mm512_castps512_ps256(x)));
+    if (count > 8)
+        _mm512_mask_storeu_pd(y + 8, hs_first_lanes(count - 8), _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)));
 }
 
-HS_INLINE bool store(const bool fp16, size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    const float *s = sums;
-    __mmask16 nonfinite = 0;
-    for (size_t i = 0; i < rows; i++, s += 32, y += pitch) {
-        nonfinite |= store_sixteen(fp16, columns, s, y);
-        if (columns > 16)
-            nonfinite |= store_sixteen(fp16, columns - 16, s + 16, y + 16);
-    }
-    return nonfinite != 0;
+/* Which lanes are not finite. */
+typedef __mmask16 flags;
+
+HS_INLINE bool any_nonfinite(flags f) { return f != 0; }
+
+HS_INLINE flags put(const hstep_precision h, const bool half, __m512 x, size_t count, void *y) {
+    const __mmask16 exist = hs_first_sixteen(count);
+    const __m256i bits = halves(h, x);
+    if (half)
+        _mm256_mask_storeu_epi16(y, exist, bits);
+    else
+        put_doubles(value(h, bits), count, y);
+    return _mm256_mask_cmpge_epu16_mask(exist, _mm256_and_si256(bits, _mm256_set1_epi16(0x7fff)),
+                                        _mm256_set1_epi16(h == HSTEP_PRECISION_FP16 ? 0x7c00 : 0x7f80));
 }
 
-static bool store_fp16(size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    return store(true, rows, columns, sums, y, pitch);
-}
+#include "cpu/exact/product/pack.h"
 
-static bool store_bf16(size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    return store(false, rows, columns, sums, y, pitch);
-}
+HS_DEFINE_PARTS(fp16, HSTEP_PRECISION_FP16)
+HS_DEFINE_CASTS(fp16, HSTEP_PRECISION_FP16)
+HS_DEFINE_PARTS(bf16, HSTEP_PRECISION_BF16)
+HS_DEFINE_CASTS(bf16, HSTEP_PRECISION_BF16)
 
-const hs_kit hs_kit_avx512_fp16 = {sizeof(float), 384,       {14, 16, pack_left_fp16}, {32, 32, pack_right_fp16}, tile,
-                                   step,          store_fp16};
-const hs_kit hs_kit_avx512_bf16 = {sizeof(float), 384,       {14, 16, pack_left_bf16}, {32, 32, pack_right_bf16}, tile,
-                                   step,          store_bf16};
+const hs_kit hs_kit_avx512_fp16 = {.depth = 384, HS_PARTS(fp16), HS_CASTS(fp16)};
+const hs_kit hs_kit_avx512_bf16 = {.depth = 384, HS_PARTS(bf16), HS_CASTS(bf16)};

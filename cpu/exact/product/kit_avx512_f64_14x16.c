@@ -40,58 +40,33 @@ HS_INLINE void transpose(__m512d r[8]) {
     }
 }
 
-/* The source runs along k: blocks of 8 x 8 are turned in registers. */
-HS_INLINE void pack_along(hs_lines lines, size_t count, size_t depth, double *panel) {
-    for (size_t k0 = 0; k0 < depth; k0 += 8) {
-        const size_t steps = depth - k0 < 8 ? depth - k0 : 8;
-        __m512d r[8];
-        HS_UNROLL
-        for (size_t i = 0; i < 8; i++)
-            r[i] = i < count ? _mm512_maskz_loadu_pd(hs_first_lanes(steps), lines.data + i * lines.line_stride + k0)
-                             : _mm512_setzero_pd();
-        transpose(r);
-        HS_UNROLL
-        for (size_t k = 0; k < 8; k++)
-            if (k < steps)
-                _mm512_store_pd(panel + (k0 + k) * HS_ROW_PITCH, r[k]);
-    }
+/* The range of f64 operands is of no use. */
+typedef int seen;
+
+HS_INLINE seen seen_nothing(void) { return 0; }
+
+HS_INLINE void widen_range(bool half, const seen *s, hs_range *range) { (void)half, (void)s, (void)range; }
+
+HS_INLINE __m512d operands(hstep_precision h, bool half, const void *x, size_t count, seen *s) {
+    (void)h, (void)half, (void)s;
+    return _mm512_maskz_loadu_pd(hs_first_lanes(count), x);
 }
 
-/* Both panels are sixteen lines wide in memory. */
-static void pack(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
-    double *target = panel;
-    (void)range;
-    for (size_t first = 0; first < HS_ROW_PITCH && lines.k_stride == 1; first += 8) {
-        const hs_lines part = {lines.data + first * lines.line_stride, lines.line_stride, 1};
-        pack_along(part, hs_beyond(count, first), depth, target + first);
-    }
-    if (lines.k_stride == 1)
-        return;
-    const __mmask8 low = hs_first_lanes(count), high = hs_first_lanes(hs_beyond(count, 8));
-    for (size_t k = 0; k < depth; k++, target += HS_ROW_PITCH) {
-        const double *source = lines.data + k * lines.k_stride;
-        _mm512_store_pd(target, _mm512_maskz_loadu_pd(low, source));
-        _mm512_store_pd(target + 8, _mm512_maskz_loadu_pd(high, source + 8));
-    }
-}
+/* Which lanes are not finite. */
+typedef __mmask8 flags;
 
-/* Which of eight are not finite. */
-HS_INLINE __mmask8 nonfinite_lanes(__mmask8 exist, __m512d x) {
+HS_INLINE bool any_nonfinite(flags f) { return f != 0; }
+
+HS_INLINE flags put(hstep_precision h, bool half, __m512d x, size_t count, void *y) {
+    (void)h, (void)half;
     const __m512i magnitude = _mm512_and_si512(_mm512_castpd_si512(x), _mm512_set1_epi64(INT64_MAX));
+    const __mmask8 exist = hs_first_lanes(count);
+    _mm512_mask_storeu_pd(y, exist, x);
     return _mm512_mask_cmpge_epu64_mask(exist, magnitude, _mm512_set1_epi64(0x7ff0000000000000));
 }
 
-static bool store(size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
-    const double *s = sums;
-    const __mmask8 low = hs_first_lanes(columns), high = hs_first_lanes(hs_beyond(columns, 8));
-    __mmask8 nonfinite = 0;
-    for (size_t i = 0; i < rows; i++, s += 16, y += pitch) {
-        const __m512d x0 = _mm512_load_pd(s), x1 = _mm512_load_pd(s + 8);
-        nonfinite |= nonfinite_lanes(low, x0) | nonfinite_lanes(high, x1);
-        _mm512_mask_storeu_pd(y, low, x0);
-        _mm512_mask_storeu_pd(y + 8, high, x1);
-    }
-    return nonfinite != 0;
-}
+#include "cpu/exact/product/pack.h"
 
-const hs_kit hs_kit_avx512_f64 = {sizeof(double), 256, {14, 16, pack}, {16, 16, pack}, tile, step, store};
+HS_DEFINE_PARTS(f64, HSTEP_PRECISION_F64)
+
+const hs_kit hs_kit_avx512_f64 = {.depth = 256, HS_PARTS(f64)};

@@ -25,6 +25,9 @@ static inline uint64_t copy_results(size_t count, const double *x, double *y) {
 #define HS_COLUMNS 8
 #define HS_OPERANDS(n, x, y) hs_represent(&hs_rounding_fp16, (n), (x), (y))
 #define HS_RESULTS(n, x, y) hs_round_results(&hs_rounding_fp16, (n), (x), (y))
+#define HS_HALF_OPERANDS(n, x, y) hs_represent_fp16((n), (x), (y))
+#define HS_HALF_RESULTS(n, x, y) hs_round_results_fp16((n), (x), (y))
+#define HS_HALF_BITS(value) hs_fp16_bits(value)
 #include "cpu/exact/product/kit_portable.h"
 
 #define HS_REAL float
@@ -33,6 +36,9 @@ static inline uint64_t copy_results(size_t count, const double *x, double *y) {
 #define HS_COLUMNS 8
 #define HS_OPERANDS(n, x, y) hs_represent(&hs_rounding_bf16, (n), (x), (y))
 #define HS_RESULTS(n, x, y) hs_round_results(&hs_rounding_bf16, (n), (x), (y))
+#define HS_HALF_OPERANDS(n, x, y) hs_represent_bf16((n), (x), (y))
+#define HS_HALF_RESULTS(n, x, y) hs_round_results_bf16((n), (x), (y))
+#define HS_HALF_BITS(value) hs_bf16_bits(value)
 #include "cpu/exact/product/kit_portable.h"
 
 #define HS_REAL double

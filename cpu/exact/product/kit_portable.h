@@ -4,19 +4,32 @@
  *   HS_ROWS, HS_COLUMNS     the tile
  *   HS_OPERANDS(n, x, y)    n operands from f64
  *   HS_RESULTS(n, x, y)     n results to f64; gives the hs_nonfinite of them
+ *   HS_HALF_OPERANDS, HS_HALF_RESULTS, HS_HALF_BITS(value)   with 16 bits; not defined in f64
  * Multiplication and addition are two roundings everywhere, so it needs no range.
  */
 
 /* Steps of k that are converted at a time when the source runs along k. */
 enum { HS_KIT(chunk) = 64 };
 
+static inline void HS_KIT(take)(const bool half, size_t count, const void *x, HS_REAL *y) {
+#ifdef HS_HALF_OPERANDS
+    if (half) {
+        HS_HALF_OPERANDS(count, x, y);
+        return;
+    }
+#endif
+    (void)half;
+    HS_OPERANDS(count, x, y);
+}
+
 /* The source runs along k: lines are converted by themselves and then interleaved. */
-static inline void HS_KIT(pack_along)(const size_t width, hs_lines lines, size_t count, size_t depth, HS_REAL *panel) {
+static inline void HS_KIT(pack_along)(const bool half, const size_t width, hs_lines lines, size_t count, size_t depth,
+                                      HS_REAL *panel) {
     HS_REAL converted[HS_COLUMNS][HS_KIT(chunk)] = {{0}};
     for (size_t k0 = 0; k0 < depth; k0 += HS_KIT(chunk)) {
         const size_t steps = depth - k0 < HS_KIT(chunk) ? depth - k0 : HS_KIT(chunk);
         for (size_t line = 0; line < count; line++)
-            HS_OPERANDS(steps, lines.data + line * lines.line_stride + k0, converted[line]);
+            HS_KIT(take)(half, steps, hs_lines_from(lines, line, k0).data, converted[line]);
         for (size_t k = 0; k < steps; k++)
             for (size_t line = 0; line < width; line++)
                 panel[(k0 + k) * width + line] = converted[line][k];
@@ -24,23 +37,35 @@ static inline void HS_KIT(pack_along)(const size_t width, hs_lines lines, size_t
 }
 
 /* The source runs across the lines, as a panel does. */
-static inline void HS_KIT(pack_across)(const size_t width, hs_lines lines, size_t count, size_t depth, HS_REAL *panel) {
+static inline void HS_KIT(pack_across)(const bool half, const size_t width, hs_lines lines, size_t count, size_t depth,
+                                       HS_REAL *panel) {
     for (size_t k = 0; k < depth; k++) {
-        const double *source = lines.data + k * lines.k_stride;
         HS_REAL *target = panel + k * width;
-        HS_OPERANDS(count, source, target);
+        HS_KIT(take)(half, count, hs_lines_from(lines, 0, k).data, target);
         for (size_t line = count; line < width; line++)
             target[line] = 0;
     }
 }
 
-static inline void HS_KIT(pack)(const size_t width, hs_lines lines, size_t count, size_t depth, HS_REAL *panel) {
+static inline void HS_KIT(pack_from)(const bool half, const size_t width, hs_lines lines, size_t count, size_t depth,
+                                     HS_REAL *panel) {
+    lines.half = half; /* known to the compiler */
     if (lines.k_stride == 1)
-        HS_KIT(pack_along)(width, lines, count, depth, panel);
+        HS_KIT(pack_along)(half, width, lines, count, depth, panel);
     else if (count == width)
-        HS_KIT(pack_across)(width, lines, width, depth, panel);
+        HS_KIT(pack_across)(half, width, lines, width, depth, panel);
     else
-        HS_KIT(pack_across)(width, lines, count, depth, panel);
+        HS_KIT(pack_across)(half, width, lines, count, depth, panel);
+}
+
+static inline void HS_KIT(pack)(const size_t width, hs_lines lines, size_t count, size_t depth, HS_REAL *panel) {
+#ifdef HS_HALF_OPERANDS
+    if (lines.half) {
+        HS_KIT(pack_from)(true, width, lines, count, depth, panel);
+        return;
+    }
+#endif
+    HS_KIT(pack_from)(false, width, lines, count, depth, panel);
 }
 
 static void HS_KIT(pack_left)(hs_lines lines, size_t count, size_t depth, void *panel, hs_range *range) {
@@ -74,26 +99,67 @@ static void HS_KIT(step)(size_t row, const void *a_panel, const void *b_panel, v
         s[j] += a * b[j];
 }
 
-static bool HS_KIT(store)(size_t rows, size_t columns, const void *sums, double *y, size_t pitch) {
+/* Copies rows of the whole tile to those of the matrix, `slot` bytes an element. */
+static inline void HS_KIT(place)(const size_t slot, size_t rows, size_t columns, const void *results, hs_cells y) {
+    for (size_t i = 0; i < rows; i++) {
+        const unsigned char *row = (const unsigned char *)results + i * HS_COLUMNS * slot;
+        if (columns == HS_COLUMNS)
+            memcpy(hs_cells_from(y, i, 0).data, row, HS_COLUMNS * slot);
+        else
+            memcpy(hs_cells_from(y, i, 0).data, row, columns * slot);
+    }
+}
+
+/* A cell outside the matrix is nonfinite only where an operand is, and then cells inside are, too. */
+static bool HS_KIT(store)(size_t rows, size_t columns, const void *sums, hs_cells y) {
     const HS_REAL *s = (const HS_REAL *)sums;
     double results[HS_ROWS * HS_COLUMNS];
-    /* A cell outside the matrix is nonfinite only where an operand is, and then cells inside are, too. */
+#ifdef HS_HALF_RESULTS
+    if (y.half) {
+        uint16_t halves[HS_ROWS * HS_COLUMNS];
+        const uint64_t seen = HS_HALF_RESULTS(rows * HS_COLUMNS, s, halves);
+        HS_KIT(place)(sizeof *halves, rows, columns, halves, y);
+        return hs_any_nonfinite(seen);
+    }
+#endif
     const uint64_t seen = HS_RESULTS(rows * HS_COLUMNS, s, results);
-    for (size_t i = 0; i < rows; i++)
-        if (columns == HS_COLUMNS)
-            memcpy(y + i * pitch, results + i * HS_COLUMNS, HS_COLUMNS * sizeof *y);
-        else
-            memcpy(y + i * pitch, results + i * HS_COLUMNS, columns * sizeof *y);
+    HS_KIT(place)(sizeof *results, rows, columns, results, y);
     return hs_any_nonfinite(seen);
 }
 
-const hs_kit HS_KIT(hs_kit_portable) = {sizeof(HS_REAL),
-                                        2048 / sizeof(HS_REAL),
-                                        {HS_ROWS, HS_ROWS, HS_KIT(pack_left)},
-                                        {HS_COLUMNS, HS_COLUMNS, HS_KIT(pack_right)},
-                                        HS_KIT(tile),
-                                        HS_KIT(step),
-                                        HS_KIT(store)};
+#ifdef HS_HALF_OPERANDS
+static void HS_KIT(narrow)(size_t count, const double *x, uint16_t *y) {
+    HS_REAL values[HS_KIT(chunk)];
+    for (size_t first = 0; first < count; first += HS_KIT(chunk)) {
+        const size_t part = count - first < HS_KIT(chunk) ? count - first : HS_KIT(chunk);
+        HS_OPERANDS(part, x + first, values);
+        for (size_t i = 0; i < part; i++)
+            y[first + i] = HS_HALF_BITS(values[i]);
+    }
+}
+
+static void HS_KIT(widen)(size_t count, const uint16_t *x, double *y) {
+    HS_REAL values[HS_KIT(chunk)];
+    for (size_t first = 0; first < count; first += HS_KIT(chunk)) {
+        const size_t part = count - first < HS_KIT(chunk) ? count - first : HS_KIT(chunk);
+        HS_HALF_OPERANDS(part, x + first, values);
+        for (size_t i = 0; i < part; i++)
+            y[first + i] = (double)values[i];
+    }
+}
+#endif
+
+const hs_kit HS_KIT(hs_kit_portable) = {.element = sizeof(HS_REAL),
+                                        .depth = 2048 / sizeof(HS_REAL),
+                                        .left = {HS_ROWS, HS_ROWS, HS_KIT(pack_left)},
+                                        .right = {HS_COLUMNS, HS_COLUMNS, HS_KIT(pack_right)},
+                                        .tile = HS_KIT(tile),
+                                        .step = HS_KIT(step),
+#ifdef HS_HALF_OPERANDS
+                                        .narrow = HS_KIT(narrow),
+                                        .widen = HS_KIT(widen),
+#endif
+                                        .store = HS_KIT(store)};
 
 #undef HS_REAL
 #undef HS_KIT
@@ -101,3 +167,6 @@ const hs_kit HS_KIT(hs_kit_portable) = {sizeof(HS_REAL),
 #undef HS_COLUMNS
 #undef HS_OPERANDS
 #undef HS_RESULTS
+#undef HS_HALF_OPERANDS
+#undef HS_HALF_RESULTS
+#undef HS_HALF_BITS

@@ -23,8 +23,7 @@ typedef struct product {
     const hs_kit *kit;
     size_t m, n, k;
     hs_lines a, b;
-    double *y;
-    size_t pitch;
+    hs_cells y;
     size_t rows, depth; /* of a block of the left operand; of a block of k */
     size_t parts;       /* into which the panels of a block of rows are cut, so that there are tasks for all threads */
     unsigned threads;
@@ -69,20 +68,25 @@ static size_t rows_of_block(const hs_kit *kit, size_t m, size_t k) {
     return balanced(m, most, width);
 }
 
+/* An operand whose lines are the rows of a view, or its columns; where it stands comes later. */
+static hs_lines lines_of(const hs_view *view, bool rows) {
+    const size_t pitch = hs_pitch(view);
+    return (hs_lines){NULL, rows ? pitch : 1, rows ? 1 : pitch, view->dtype != HSTEP_DTYPE_F64};
+}
+
 static product product_of(const hs_call *call, const hs_kernel_run *run) {
     const hs_view *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
     const bool a_turned = call->attributes.a_form == HSTEP_TRANSPOSE,
                b_turned = call->attributes.b_form == HSTEP_TRANSPOSE;
-    const size_t a_pitch = hs_pitch(a), b_pitch = hs_pitch(b);
     const hs_kit *kit = run->kit;
     product p = {.kit = kit,
                  .m = hs_rows(y),
                  .n = hs_columns(y),
                  .k = a_turned ? hs_rows(a) : hs_columns(a),
-                 .pitch = hs_pitch(y),
+                 .a = lines_of(a, !a_turned),
+                 .b = lines_of(b, b_turned),
+                 .y = {NULL, hs_pitch(y), y->dtype != HSTEP_DTYPE_F64},
                  .threads = run->threads};
-    p.a = a_turned ? (hs_lines){NULL, 1, a_pitch} : (hs_lines){NULL, a_pitch, 1};
-    p.b = b_turned ? (hs_lines){NULL, b_pitch, 1} : (hs_lines){NULL, 1, b_pitch};
     p.rows = rows_of_block(kit, p.m, p.k);
     p.depth = smaller(p.k, balanced(p.k, kit->depth, 16));
     if (p.m * p.n * (p.k + 1) <= PARALLEL_WORK)
@@ -126,8 +130,7 @@ size_t hs_exact_matmul_scratch(const hs_call *call, const hs_kernel_run *run) {
 static hs_range pack_panel(const hs_side *side, hs_lines lines, size_t line, size_t count, size_t k, size_t depth,
                            unsigned char *panel) {
     hs_range range = hs_no_range;
-    lines.data += line * lines.line_stride + k * lines.k_stride;
-    side->pack(lines, smaller(side->width, count), depth, panel, &range);
+    side->pack(hs_lines_from(lines, line, k), smaller(side->width, count), depth, panel, &range);
     return range;
 }
 
@@ -158,19 +161,20 @@ static void pack_left(const product *p, size_t row, size_t rows) {
 static hs_ahead ahead_of(const product *p, size_t column, size_t columns, size_t k, size_t tile, const void *nothing) {
     enum { LINE = 64 };
     const hs_lines *b = &p->b;
-    const uintptr_t at = (uintptr_t)b->data + (column * b->line_stride + k * b->k_stride) * sizeof(double);
+    const size_t slot = hs_slot(b->half);
+    const uintptr_t at = (uintptr_t)b->data + (column * b->line_stride + k * b->k_stride) * slot;
     if (b->k_stride == 1 && tile < columns)
-        return (hs_ahead){at + tile * b->line_stride * sizeof(double), sizeof(double)};
-    if (b->k_stride != 1 && tile * LINE < columns * sizeof(double))
-        return (hs_ahead){at + tile * LINE, b->k_stride * sizeof(double)};
+        return (hs_ahead){at + tile * b->line_stride * slot, slot};
+    if (b->k_stride != 1 && tile * LINE < columns * slot)
+        return (hs_ahead){at + tile * LINE, b->k_stride * slot};
     return (hs_ahead){(uintptr_t)nothing, 0};
 }
 
 /* Results are written all at once when a tile is done: it is better to have their lines by then. */
-static void prefetch_results(const double *y, size_t rows, size_t columns, size_t pitch) {
+static void prefetch_results(hs_cells y, size_t rows, size_t columns) {
     for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < columns; j += 8)
-            __builtin_prefetch(y + i * pitch + j, 1);
+        for (size_t j = 0; j < columns; j += 64 / hs_slot(y.half))
+            __builtin_prefetch(hs_cells_from(y, i, j).data, 1);
 }
 
 /* One block of k for a task. Returns whether a result is nonfinite. */
@@ -195,14 +199,14 @@ static bool compute_block(const product *p, const task *t, const work *w, size_t
             const size_t rows = smaller(kit->left.width, t->rows - row),
                          columns = smaller(kit->right.width, t->columns - column);
             void *sums = w->sums ? w->sums + tile * tile_bytes(kit) : local.bytes;
-            double *y = p->y + (t->row + row) * p->pitch + t->column + column;
+            const hs_cells y = hs_cells_from(p->y, t->row + row, t->column + column);
             if (last)
-                prefetch_results(y, rows, columns, p->pitch);
+                prefetch_results(y, rows, columns);
             kit->tile(rows, depth, packed_left(p, t->rows, i, k, depth), w->packed_b + j * b_bytes,
                       hs_fusible(ranges_a[i], w->ranges_b[j]), k == 0, sums,
                       ahead_of(p, next, next_columns, next_k, tile, sums));
             if (last)
-                nonfinite |= kit->store(rows, columns, sums, y, p->pitch);
+                nonfinite |= kit->store(rows, columns, sums, y);
         }
     return nonfinite;
 }
@@ -244,7 +248,7 @@ void hs_exact_matmul(const hs_call *call, hs_kernel_run *run) {
     lay_out(&p, run->scratch);
     p.a.data = hs_in(call, 0);
     p.b.data = hs_in(call, 1);
-    p.y = hs_out(call, 0);
+    p.y.data = hs_out(call, 0);
     bool nonfinite = false;
     /* A region of its own even for one thread: the loops inside must not bind to a team of the caller's. */
 #pragma omp parallel num_threads(p.threads) if (p.threads > 1) reduction(|| : nonfinite)
