@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cpu/kernel.h"
+#include "precision/format.h"
 #include "support/parity.h"
 
 enum { ROOM = 1 << 16 };
@@ -34,7 +35,7 @@ static size_t extent(const hs_view *view) {
 
 /* Puts an operand right behind the first forbidden page or right before the second. */
 static void place(fenced *f, hs_view *view, bool at_the_end) {
-    const size_t bytes = extent(view) * (view->dtype == HSTEP_DTYPE_I32 ? sizeof(int32_t) : sizeof(double));
+    const size_t bytes = extent(view) * hs_dtype_size(view->dtype);
     cr_assert_leq(bytes, ROOM);
     f->buffer = (hs_buffer){f->bytes + (at_the_end ? ROOM - bytes : 0), bytes};
     view->buffer = &f->buffer;
@@ -44,11 +45,15 @@ static void place(fenced *f, hs_view *view, bool at_the_end) {
 static void fill(const fenced *f, const hs_view *view, const hs_test_operand *operand) {
     memset(f->bytes, 0, ROOM);
     for (size_t i = 0; i < operand->elements; i++) {
-        const size_t columns = hs_columns(view), at = i / columns * view->strides[0] + i % columns;
+        const size_t columns = hs_columns(view), row = i / columns * (view->rank == 1 ? columns : view->strides[0]);
+        unsigned char *at = view->buffer->data + (row + i % columns) * hs_dtype_size(view->dtype);
+        const uint16_t half = operand->compact ? hs_encode(operand->format, operand->f64[i]) : 0;
         if (operand->is_index)
-            ((int32_t *)(void *)view->buffer->data)[view->rank == 1 ? i : at] = operand->i32[i];
+            memcpy(at, &operand->i32[i], sizeof operand->i32[i]);
+        else if (operand->compact)
+            memcpy(at, &half, sizeof half);
         else
-            ((double *)(void *)view->buffer->data)[view->rank == 1 ? i : at] = operand->f64[i];
+            memcpy(at, &operand->f64[i], sizeof operand->f64[i]);
     }
 }
 
@@ -97,6 +102,8 @@ static void close_world(fenced_world *world) {
 
 Test(bounds, products, .timeout = 60) {
     static const size_t sizes[] = {1, 2, 3, 7, 8, 9, 13, 15, 17, 31, 33, 65};
+    static const unsigned compact[] = {0, HS_TEST_INPUT(0), HS_TEST_INPUT(1) | HS_TEST_OUTPUT(0),
+                                       HS_TEST_INPUT(0) | HS_TEST_INPUT(1) | HS_TEST_OUTPUT(0)};
     enum { SIZES = sizeof sizes / sizeof *sizes };
     fenced_world world = open_world();
     for (size_t i = 0; i < SIZES * SIZES * SIZES; i++) {
@@ -107,9 +114,27 @@ Test(bounds, products, .timeout = 60) {
         for (int forms = 0; forms < 4; forms++) {
             d.a_form = forms & 1 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
             d.b_form = forms & 2 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
+            d.compact = d.precision == HSTEP_PRECISION_F64 ? 0 : compact[i / 3 % 4];
             run_on_all(&d, world.backends, world.operands);
         }
     }
+    close_world(&world);
+}
+
+/* Attention whose values all have 16 bits. */
+Test(bounds, attention, .timeout = 60) {
+    static const unsigned compact[] = {0xffU & ~HS_TEST_INPUT(3), 0xffU & ~HS_TEST_INPUT(4)};
+    fenced_world world = open_world();
+    for (int backward = 0; backward < 2; backward++)
+        for (size_t size = 1; size < 40; size += 2) {
+            hs_test_description d = hs_test_describe(backward ? HS_OP_ATTENTION_BACKWARD : HS_OP_ATTENTION);
+            d.precision = size % 4 == 1 ? HSTEP_PRECISION_FP16 : HSTEP_PRECISION_BF16;
+            d.queries = size, d.keys = size + size % 3;
+            d.head_width = 1 + size % 19;
+            d.pitch = size % 5;
+            d.compact = compact[backward] | HS_TEST_OUTPUT(0) | HS_TEST_OUTPUT(1) | HS_TEST_OUTPUT(2);
+            run_on_all(&d, world.backends, world.operands);
+        }
     close_world(&world);
 }
 

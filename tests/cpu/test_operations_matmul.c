@@ -7,6 +7,17 @@ typedef struct shape {
     size_t m, n, k, pitch;
 } shape;
 
+/* Every choice of operands in 16 bits, each in its turn. */
+static unsigned next_compact(void) {
+    static const unsigned operands[] = {HS_TEST_INPUT(0), HS_TEST_INPUT(1), HS_TEST_OUTPUT(0)};
+    static unsigned turn = 0;
+    unsigned chosen = 0;
+    turn = turn % 7 + 1;
+    for (unsigned i = 0; i < 3; i++)
+        chosen |= turn >> i & 1 ? operands[i] : 0;
+    return chosen;
+}
+
 static void check_forms(hs_parity *parity, const shape *s, hs_parity_depth depth) {
     for (int precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_BF16; precision++)
         for (int forms = 0; forms < 4; forms++) {
@@ -15,6 +26,10 @@ static void check_forms(hs_parity *parity, const shape *s, hs_parity_depth depth
             d.rows = s->m, d.columns = s->n, d.inner = s->k, d.pitch = s->pitch;
             d.a_form = forms & 1 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
             d.b_form = forms & 2 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
+            hs_parity_check(parity, &d, depth);
+            if (precision == HSTEP_PRECISION_F64)
+                continue;
+            d.compact = next_compact();
             hs_parity_check(parity, &d, depth);
         }
 }
@@ -79,6 +94,11 @@ Test(matmul, long_chains, .timeout = 60) {
         d.rows = 143, d.columns = 2, d.inner = 15100;
         hs_parity_check(&parity, &d, HS_PARITY_ORDINARY);
     }
+    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+    d.precision = HSTEP_PRECISION_BF16;
+    d.rows = 143, d.columns = 2, d.inner = 15100;
+    d.compact = HS_TEST_INPUT(0) | HS_TEST_INPUT(1);
+    hs_parity_check(&parity, &d, HS_PARITY_ORDINARY);
     hs_parity_close(&parity);
 }
 
@@ -89,6 +109,7 @@ Test(matmul, sums_beyond_the_half_format_between_blocks, .timeout = 60) {
     hs_test_description d = hs_test_describe(HS_OP_MATMUL);
     d.precision = HSTEP_PRECISION_FP16;
     d.rows = 5, d.columns = 9, d.inner = 1024;
+    d.compact = HS_TEST_OUTPUT(0);
     hs_test_call *call = hs_test_call_create(&d);
     hs_test_call_fill(call, HS_TEST_SMALL, 11);
     for (size_t row = 0; row < d.rows; row++) {
@@ -113,6 +134,7 @@ static void check_chain(hs_parity *parity, const double first[2], const double s
     hs_test_description d = hs_test_describe(HS_OP_MATMUL);
     d.precision = HSTEP_PRECISION_BF16;
     d.rows = 43, d.columns = 69, d.inner = 3;
+    d.compact = next_compact();
     hs_test_call *call = hs_test_call_create(&d);
     hs_test_call_fill(call, HS_TEST_SMALL, 3);
     for (size_t k = 0; k < d.inner; k++) {
