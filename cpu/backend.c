@@ -82,10 +82,11 @@ static bool may_serve(const cpu_backend *cpu, const hs_kernel_entry *entry, cons
     const hs_cpu_lever *lever = &cpu->tier->levers[entry->lever];
     if (entry->operation != call->operation || cpu->levers[entry->lever].state != HSTEP_LEVER_ACTIVE)
         return false;
+    if (lever->accepts && !lever->accepts(call))
+        return false;
     if (lever->exact)
         return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;
-    return !exact_only && lever->precision == call->precision && !turns_both(call) &&
-           (!lever->accepts || lever->accepts(call));
+    return !exact_only && lever->precision == call->precision && !turns_both(call);
 }
 
 static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, const hs_call *call, bool exact_only) {
@@ -100,11 +101,13 @@ static const hs_kernel_entry *find_kernel(const cpu_backend *cpu, const hs_call 
 static bool does_work(const cpu_backend *cpu, size_t lever) {
     if (lever == cpu->tier->compact)
         return true;
-    for (int operation = 0; operation < HS_OP_COUNT; operation++) {
-        const hs_kernel_entry *entry = find_kernel(cpu, &(hs_call){.operation = (hs_operation)operation}, true);
-        if (entry && entry->lever == lever)
-            return true;
-    }
+    for (int operation = 0; operation < HS_OP_COUNT; operation++)
+        for (int precision = 0; precision <= HSTEP_PRECISION_BF16; precision++) {
+            const hs_call call = {.operation = (hs_operation)operation, .precision = (hstep_precision)precision};
+            const hs_kernel_entry *entry = find_kernel(cpu, &call, true);
+            if (entry && entry->lever == lever)
+                return true;
+        }
     return false;
 }
 

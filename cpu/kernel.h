@@ -46,11 +46,13 @@ typedef struct hs_cpu_lever {
     hstep_lever_state (*detect)(void); /* ACTIVE, ABSENT or NOT_BUILT; NULL: always there, the fallback */
     const char *active, *missing;      /* the reason for the state */
 
-    /* Of gated levers: the one precision that they serve; whether a call can be theirs, beyond that (NULL: any can);
-       whether subnormal operands count as zero; why one cannot be had on so many threads (asked before it is detected;
-       NULL or an answer of NULL: it can); and what is to be found out about one that is there. */
-    hstep_precision precision;
+    /* Whether a call can be theirs; NULL: any can. An operand whose type is not said is f64, shapes may be missing. */
     bool (*accepts)(const hs_call *call);
+
+    /* Of gated levers: the one precision that they serve; whether subnormal operands count as zero; why one cannot be
+       had on so many threads (asked before it is detected; NULL or an answer of NULL: it can); and what is to be found
+       out about one that is there. */
+    hstep_precision precision;
     bool flushes_subnormals;
     const char *(*refusal)(unsigned threads);
     void (*describe)(hs_lever_findings *findings);

@@ -18,9 +18,15 @@ hstep_lever_state hs_detect_avx512(void) {
                : HSTEP_LEVER_ABSENT;
 }
 
+bool hs_has_avx512bf16(void) {
+    unsigned a, b, c, d;
+    return hs_detect_avx512() == HSTEP_LEVER_ACTIVE && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1U << 5) != 0;
+}
+
 #else
 
 hstep_lever_state hs_detect_avx2(void) { return HSTEP_LEVER_NOT_BUILT; }
 hstep_lever_state hs_detect_avx512(void) { return HSTEP_LEVER_NOT_BUILT; }
+bool hs_has_avx512bf16(void) { return false; }
 
 #endif

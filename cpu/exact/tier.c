@@ -1,18 +1,34 @@
 #include "cpu/exact/kernels.h"
+#include "cpu/exact/pairs/avx512bf16.h"
 #include "cpu/exact/product/kit.h"
 #include "cpu/gated/openblas.h"
 #include "cpu/processor.h"
 
-enum { COMPACT, AVX512, AVX2, PORTABLE, OPENBLAS, LEVERS };
+enum { COMPACT, AVX512BF16, AVX512, AVX2, PORTABLE, OPENBLAS, LEVERS };
 
 /* Loads and stores of 16 bits are part of every kernel; the lever says whether plans may ask for them. */
 static hstep_lever_state detect_compact(void) { return HSTEP_LEVER_ACTIVE; }
+
+#ifdef HS_BUILT_AVX512BF16
+#define detect_avx512bf16 hs_detect_avx512bf16
+#define accepts_avx512bf16 hs_avx512bf16_accepts
+#else
+static hstep_lever_state detect_avx512bf16(void) { return HSTEP_LEVER_NOT_BUILT; }
+#define accepts_avx512bf16 NULL
+#endif
 
 static const hs_cpu_lever levers[LEVERS] = {
     [COMPACT] = {.name = "cpu.compact",
                  .exact = true,
                  .detect = detect_compact,
                  .active = "operands and results of products stand in 16 bits where that loses nothing"},
+    [AVX512BF16] = {.name = "cpu.avx512-bf16",
+                    .exact = true,
+                    .detect = detect_avx512bf16,
+                    .active = "products in bf16 by vdpbf16ps, two steps of a chain at a time",
+                    .missing = "the processor or the system lacks AVX512-BF16, its vdpbf16ps is no faster than f32 "
+                               "arithmetic, or the compiler did not know it",
+                    .accepts = accepts_avx512bf16},
     [AVX512] = {.name = "cpu.avx512",
                 .exact = true,
                 .detect = hs_detect_avx512,
@@ -76,6 +92,9 @@ static const hs_cpu_lever levers[LEVERS] = {
  * whatever is left. */
 static const hs_kernel_entry entries[] = {
     {HS_OP_MATMUL, OPENBLAS, hs_matmul_openblas_f64, NULL, NULL},
+#ifdef HS_BUILT_AVX512BF16
+    {HS_OP_MATMUL, AVX512BF16, hs_matmul_avx512bf16, hs_matmul_avx512bf16_scratch, NULL},
+#endif
 #ifdef HS_X86_64
     HS_ROWS(AVX512, avx512),
     HS_ROWS(AVX2, avx2),

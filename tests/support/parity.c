@@ -7,7 +7,7 @@
 #include "cpu/cpu.h"
 #include "precision/random.h"
 
-const char *const hs_test_levers[HS_TEST_LEVERS] = {"cpu.portable", "cpu.avx2", "cpu.avx512"};
+const char *const hs_test_levers[HS_TEST_LEVERS] = {"cpu.portable", "cpu.avx2", "cpu.avx512", "cpu.avx512-bf16"};
 
 hs_backend *hs_test_exact(unsigned threads, const char *lever) {
     hs_backend *backend = NULL;

@@ -12,7 +12,7 @@
 #include "support/calls.h"
 
 /* The levers that change how the exact tier computes, the portable one first. */
-enum { HS_TEST_LEVERS = 3, HS_TEST_THREADS = 3 };
+enum { HS_TEST_LEVERS = 4, HS_TEST_THREADS = 3 };
 extern const char *const hs_test_levers[HS_TEST_LEVERS];
 
 /* The exact tier with one lever, or NULL where this processor lacks it. */

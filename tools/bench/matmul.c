@@ -21,9 +21,9 @@
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
 
-enum { KITS = 3, PRECISIONS = 2, WAYS = KITS * PRECISIONS, MOST_REPEATS = 101 };
+enum { KITS = 4, PRECISIONS = 2, WAYS = KITS * PRECISIONS, MOST_REPEATS = 101 };
 
-static const char *const kits[KITS] = {"cpu.avx512", "cpu.avx2", "cpu.portable"};
+static const char *const kits[KITS] = {"cpu.avx512-bf16", "cpu.avx512", "cpu.avx2", "cpu.portable"};
 static const hstep_precision precisions[PRECISIONS] = {HSTEP_PRECISION_FP16, HSTEP_PRECISION_BF16};
 
 typedef struct shape {
@@ -47,6 +47,13 @@ typedef struct operands {
     float *a, *b, *y;      /* OpenBLAS's */
     hs_buffer *buffers[3]; /* ours: f64 slots */
 } operands;
+
+/* Whether a way is measured: its lever is there and computes in its precision by itself. */
+static bool takes_part(int way, const options *o, hs_backend *const *backends) {
+    const int kit = way / PRECISIONS;
+    return backends[kit] && (kit < KITS - 1 || o->portable) &&
+           (kit > 0 || precisions[way % PRECISIONS] == HSTEP_PRECISION_BF16);
+}
 
 static void *checked(void *memory) {
     if (!memory) {
@@ -155,7 +162,7 @@ static void measure(const shape *s, const options *o, hs_backend *const *backend
     hs_program *programs[WAYS] = {NULL};
     const double work = 2.0 * s->m * s->n * s->k;
     for (int way = 0; way < WAYS; way++)
-        if (backends[way / PRECISIONS] && (way / PRECISIONS < KITS - 1 || o->portable))
+        if (takes_part(way, o, backends))
             programs[way] = make_program(&p, precisions[way % PRECISIONS], backends[way / PRECISIONS]);
     const int inner = 1 + (int)(0.004 / (work / 100e9));
     for (int repeat = -1; repeat < o->repeats; repeat++) {
@@ -171,7 +178,7 @@ static void measure(const shape *s, const options *o, hs_backend *const *backend
     for (int way = 0; way < WAYS; way++) {
         ratios[way] = programs[way] ? median(quotients[way], o->repeats) : 0.0;
         if (programs[way])
-            printf("  %6.1f x%-5.2f", work / median(ours[way], o->repeats) / 1e9, ratios[way]);
+            printf("    %6.1f x%-5.2f", work / median(ours[way], o->repeats) / 1e9, ratios[way]);
         if (programs[way])
             backends[way / PRECISIONS]->api->program_destroy(backends[way / PRECISIONS], programs[way]);
     }
@@ -188,8 +195,8 @@ static void print_head(const options *o, hs_backend *const *backends) {
         printf("OpenBLAS has no kernel %s here: the ratios say nothing about it\n", o->core);
     printf("GFLOP/s and ratio to sgemm\n    m      n     k     sgemm");
     for (int way = 0; way < WAYS; way++)
-        if (backends[way / PRECISIONS] && (way / PRECISIONS < KITS - 1 || o->portable))
-            printf("  %6.6s  %5s", kits[way / PRECISIONS] + 4, hstep_precision_name(precisions[way % PRECISIONS]));
+        if (takes_part(way, o, backends))
+            printf(" %11.11s %4s", kits[way / PRECISIONS] + 4, hstep_precision_name(precisions[way % PRECISIONS]));
     printf("\n");
 }
 
@@ -200,7 +207,7 @@ static void print_means(double ratios[SHAPES][WAYS]) {
         for (int i = 0; i < SHAPES; i++)
             sum += log(ratios[i][way]);
         if (ratios[0][way] > 0.0)
-            printf("        x%-5.2f", exp(sum / SHAPES));
+            printf("          x%-5.2f", exp(sum / SHAPES));
     }
     printf("\n");
 }

@@ -20,6 +20,17 @@ static bool takes_part(const hstep_lever *lever, hstep_precision precision) {
            (lever->exact || (lever->gate != NULL && lever->gate->precision == precision));
 }
 
+/* Whether another active lever stands for this one too: cpu.avx512 for cpu.avx512-bf16. Bits are the same with both. */
+static bool stands_behind_another(const hstep_lever *lever, const hstep_lever *levers, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        const size_t length = strlen(levers[i].name);
+        if (lever->exact && levers[i].exact && levers[i].state == HSTEP_LEVER_ACTIVE &&
+            strncmp(lever->name, levers[i].name, length) == 0 && lever->name[length] == '-')
+            return true;
+    }
+    return false;
+}
+
 /* The family before the dot in a lever's name is that of the backend, which stands there already. A tilde says that
  * the bits are not the reference's. */
 static void describe_computer(const hstep_context *context, hstep_precision precision, char *text, size_t size) {
@@ -29,7 +40,7 @@ static void describe_computer(const hstep_context *context, hstep_precision prec
     for (size_t i = 0; i < count; ++i) {
         const size_t used = strlen(text);
         const char *dot = strrchr(levers[i].name, '.');
-        if (takes_part(&levers[i], precision))
+        if (takes_part(&levers[i], precision) && !stands_behind_another(&levers[i], levers, count))
             snprintf(text + used, size - used, "%c%s", levers[i].exact ? '+' : '~',
                      dot != NULL ? dot + 1 : levers[i].name);
     }
