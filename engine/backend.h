@@ -150,6 +150,9 @@ enum hs_adamw_scalar {
     HS_ADAMW_SCALARS
 };
 
+/* The output of ADAMW that may be missing: the new weights in 16 bits. */
+enum { HS_ADAMW_CAST = 3 };
+
 typedef struct hs_backend hs_backend;
 
 /* Memory of a backend. */

@@ -19,6 +19,7 @@ hs_kernel_scratch hs_exact_matmul_scratch;
     hs_kernel HS_JOINED(silu, target), HS_JOINED(silu_backward, target), HS_JOINED(swiglu, target),                    \
         HS_JOINED(swiglu_backward, target);                                                                            \
     hs_kernel HS_JOINED(rotary, target), HS_JOINED(rotary_backward, target);                                           \
+    hs_kernel_scratch HS_JOINED(rotary_scratch, target), HS_JOINED(rmsnorm_scratch, target);                           \
     hs_kernel HS_JOINED(gather, target), HS_JOINED(gather_backward, target);                                           \
     hs_kernel HS_JOINED(adamw, target);                                                                                \
     hs_kernel HS_JOINED(rmsnorm, target), HS_JOINED(rmsnorm_backward_input, target),                                   \
@@ -26,7 +27,7 @@ hs_kernel_scratch hs_exact_matmul_scratch;
     hs_kernel_scratch HS_JOINED(sum_rows_scratch, target);                                                             \
     hs_kernel HS_JOINED(softmax, target), HS_JOINED(softmax_backward, target), HS_JOINED(cross_entropy, target),       \
         HS_JOINED(cross_entropy_backward, target);                                                                     \
-    hs_kernel_scratch HS_JOINED(cross_entropy_scratch, target);                                                        \
+    hs_kernel_scratch HS_JOINED(cross_entropy_scratch, target), HS_JOINED(cross_entropy_backward_scratch, target);     \
     hs_kernel HS_JOINED(sum, target), HS_JOINED(square_sum, target);                                                   \
     hs_kernel_scratch HS_JOINED(sum_scratch, target)
 

@@ -55,12 +55,13 @@ static const hs_cpu_lever levers[LEVERS] = {
     {HS_OP_MATMUL, lever, hs_exact_matmul, hs_exact_matmul_scratch, &hs_kits_##target},                                \
         {HS_OP_GATHER, lever, HS_JOINED(gather, target), NULL, NULL},                                                  \
         {HS_OP_GATHER_BACKWARD, lever, HS_JOINED(gather_backward, target), NULL, NULL},                                \
-        {HS_OP_RMSNORM, lever, HS_JOINED(rmsnorm, target), NULL, NULL},                                                \
-        {HS_OP_RMSNORM_BACKWARD_INPUT, lever, HS_JOINED(rmsnorm_backward_input, target), NULL, NULL},                  \
+        {HS_OP_RMSNORM, lever, HS_JOINED(rmsnorm, target), HS_JOINED(rmsnorm_scratch, target), NULL},                  \
+        {HS_OP_RMSNORM_BACKWARD_INPUT, lever, HS_JOINED(rmsnorm_backward_input, target),                               \
+         HS_JOINED(rmsnorm_scratch, target), NULL},                                                                    \
         {HS_OP_RMSNORM_BACKWARD_GAIN, lever, HS_JOINED(rmsnorm_backward_gain, target),                                 \
          HS_JOINED(sum_rows_scratch, target), NULL},                                                                   \
-        {HS_OP_ROTARY, lever, HS_JOINED(rotary, target), NULL, NULL},                                                  \
-        {HS_OP_ROTARY_BACKWARD, lever, HS_JOINED(rotary_backward, target), NULL, NULL},                                \
+        {HS_OP_ROTARY, lever, HS_JOINED(rotary, target), HS_JOINED(rotary_scratch, target), NULL},                     \
+        {HS_OP_ROTARY_BACKWARD, lever, HS_JOINED(rotary_backward, target), HS_JOINED(rotary_scratch, target), NULL},   \
         {HS_OP_ATTENTION, lever, HS_JOINED(attention, target), HS_JOINED(attention_scratch, target),                   \
          &hs_kits_##target},                                                                                           \
         {HS_OP_ATTENTION_BACKWARD, lever, HS_JOINED(attention_backward, target),                                       \
@@ -70,7 +71,8 @@ static const hs_cpu_lever levers[LEVERS] = {
         {HS_OP_ADD, lever, HS_JOINED(add, target), NULL, NULL},                                                        \
         {HS_OP_CROSS_ENTROPY, lever, HS_JOINED(cross_entropy, target), HS_JOINED(cross_entropy_scratch, target),       \
          NULL},                                                                                                        \
-        {HS_OP_CROSS_ENTROPY_BACKWARD, lever, HS_JOINED(cross_entropy_backward, target), NULL, NULL},                  \
+        {HS_OP_CROSS_ENTROPY_BACKWARD, lever, HS_JOINED(cross_entropy_backward, target),                               \
+         HS_JOINED(cross_entropy_backward_scratch, target), NULL},                                                     \
         {HS_OP_ADD_BIAS, lever, HS_JOINED(add_bias, target), NULL, NULL},                                              \
         {HS_OP_SUM_ROWS, lever, HS_JOINED(sum_rows, target), HS_JOINED(sum_rows_scratch, target), NULL},               \
         {HS_OP_MULTIPLY, lever, HS_JOINED(multiply, target), NULL, NULL},                                              \

@@ -44,16 +44,22 @@ static uint64_t update(const rates *rates_in, size_t count, double *w, double *m
     return seen;
 }
 
+/* All operands are contiguous. */
 void HS_EXACT(adamw)(const hs_call *call, hs_kernel_run *run) {
     const hs_spans spans = hs_spans_of(call, 1);
     const rates r = rates_of(call);
-    /* An input that the operation clears. All operands are contiguous. */
+    const bool casts = call->output_count > HS_ADAMW_CAST;
+    /* An input that the operation clears. */
     double *gradient = (double *)(void *)(call->inputs[0].buffer->data + call->inputs[0].offset);
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (spans.total > HS_PARALLEL_COSTLY) reduction(| : seen)
-    for (size_t span = 0; span < spans.count; span++)
-        seen |= update(&r, hs_span_length(&spans, span), hs_span_out(call, 0, &spans, span),
-                       hs_span_out(call, 1, &spans, span), hs_span_out(call, 2, &spans, span),
-                       gradient + span * spans.length);
+    for (size_t i = 0; i < spans.count; i++) {
+        const hs_span span = hs_span_at(&spans, i);
+        double *w = hs_out(call, 0) + span.column;
+        seen |= update(&r, span.length, w, hs_out(call, 1) + span.column, hs_out(call, 2) + span.column,
+                       gradient + span.column);
+        if (casts)
+            hs_write_span(&call->outputs[HS_ADAMW_CAST], &span, w);
+    }
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }

@@ -34,14 +34,19 @@ static void turn_rows(const hs_call *call, hs_kernel_run *run,
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_CHEAP) reduction(| : seen)
     for (size_t row = 0; row < rows; row++) {
-        const double *x = hs_in_row(call, 0, row);
+        const double *x = hs_read_row(&call->inputs[0], row, hs_row_room(&call->inputs[0], 2, 0, run->scratch));
         const double *cosine = hs_in_row(call, 2, (size_t)positions[row]),
                      *sine = hs_in_row(call, 3, (size_t)positions[row]);
-        double *y = hs_out_row(call, 0, row);
+        double *y = hs_place_row(&call->outputs[0], row, hs_row_room(&call->outputs[0], 2, 1, run->scratch));
         for (size_t head = 0; head < columns; head += width)
             seen |= rotate(width / 2, x + head, cosine, sine, y + head);
+        hs_write_row(&call->outputs[0], row, y);
     }
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
+}
+
+size_t HS_EXACT(rotary_scratch)(const hs_call *call, const hs_kernel_run *run) {
+    return hs_row_rooms_bytes(&call->outputs[0], 2, run->threads);
 }
 
 void HS_EXACT(rotary)(const hs_call *call, hs_kernel_run *run) { turn_rows(call, run, turn); }

@@ -3,10 +3,14 @@
 #include "cpu/exact/softmax.h"
 #include "cpu/exact/view.h"
 
+/* The row losses and their sums; before them rooms for rows of logits. */
 size_t HS_EXACT(cross_entropy_scratch)(const hs_call *call, const hs_kernel_run *run) {
-    (void)run;
     const size_t rows = hs_rows(&call->inputs[0]);
-    return (rows + hs_tensor_sum_rows(rows)) * sizeof(double);
+    return hs_row_rooms_bytes(&call->inputs[0], 1, run->threads) + (rows + hs_tensor_sum_rows(rows)) * sizeof(double);
+}
+
+size_t HS_EXACT(cross_entropy_backward_scratch)(const hs_call *call, const hs_kernel_run *run) {
+    return hs_row_rooms_bytes(&call->outputs[0], 1, run->threads);
 }
 
 static double row_loss(size_t columns, const double *x, size_t target) {
@@ -17,12 +21,15 @@ static double row_loss(size_t columns, const double *x, size_t target) {
 }
 
 void HS_EXACT(cross_entropy)(const hs_call *call, hs_kernel_run *run) {
-    const size_t rows = hs_rows(&call->inputs[0]), columns = hs_columns(&call->inputs[0]);
+    const hs_view *logits = &call->inputs[0];
+    const size_t rows = hs_rows(logits), columns = hs_columns(logits);
     const int32_t *targets = hs_in_i32(call, 1);
-    double *losses = run->scratch;
+    double *losses = (double *)run->scratch + hs_row_rooms_bytes(logits, 1, run->threads) / sizeof(double);
 #pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_COSTLY)
-    for (size_t row = 0; row < rows; row++)
-        losses[row] = targets[row] < 0 ? 0.0 : row_loss(columns, hs_in_row(call, 0, row), (size_t)targets[row]);
+    for (size_t row = 0; row < rows; row++) {
+        double *room = hs_row_room(logits, 1, 0, run->scratch);
+        losses[row] = targets[row] < 0 ? 0.0 : row_loss(columns, hs_read_row(logits, row, room), (size_t)targets[row]);
+    }
     const double loss = hs_tensor_sum(rows, losses, losses + rows);
     *hs_out(call, 0) = loss;
     run->nonfinite = run->nonfinite || hs_any_nonfinite(hs_nonfinite(loss));
@@ -46,12 +53,14 @@ void HS_EXACT(cross_entropy_backward)(const hs_call *call, hs_kernel_run *run) {
     uint64_t seen = 0;
 #pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_COSTLY) reduction(| : seen)
     for (size_t row = 0; row < rows; row++) {
-        double *dx = hs_out_row(call, 0, row);
+        double *room = hs_row_room(&call->outputs[0], 1, 0, run->scratch);
+        double *dx = hs_place_row(&call->outputs[0], row, room);
         if (targets[row] >= 0)
-            seen |= differentiate_row(columns, hs_in_row(call, 1, row), targets[row], seed, dx);
+            seen |= differentiate_row(columns, hs_read_row(&call->inputs[1], row, room), targets[row], seed, dx);
         else
             for (size_t i = 0; i < columns; i++)
                 dx[i] = 0.0;
+        hs_write_row(&call->outputs[0], row, dx);
     }
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }

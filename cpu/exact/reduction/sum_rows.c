@@ -25,10 +25,16 @@ static void add_plain(const hs_call *call, size_t row, size_t columns, double *s
 
 /* dy times the normalised x. */
 static void add_gain(const hs_call *call, size_t row, size_t columns, double *sums) {
-    const double *dy = hs_in_row(call, 0, row), *x = hs_in_row(call, 1, row);
+    const hs_view *view = &call->inputs[0];
+    const double *x = hs_in_row(call, 1, row);
     const double r = hs_reciprocal_rms(columns, x, call->attributes.epsilon);
-    for (size_t i = 0; i < columns; i++)
-        sums[i] += dy[i] * (x[i] * r);
+    double room[HS_SPAN];
+    for (size_t first = 0; first < columns; first += HS_SPAN) {
+        const size_t count = columns - first < HS_SPAN ? columns - first : HS_SPAN;
+        const double *dy = hs_read(view, row * hs_pitch(view) + first, count, room);
+        for (size_t i = 0; i < count; i++)
+            sums[first + i] += dy[i] * (x[first + i] * r);
+    }
 }
 
 static void sum_rows(const hs_call *call, hs_kernel_run *run, add_row *add) {

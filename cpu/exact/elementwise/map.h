@@ -1,6 +1,6 @@
 /* Kernels that compute element i of an output from elements i of one or two inputs. */
-#ifndef HS_CPU_EXACT_MAP_H
-#define HS_CPU_EXACT_MAP_H
+#ifndef HS_CPU_EXACT_ELEMENTWISE_MAP_H
+#define HS_CPU_EXACT_ELEMENTWISE_MAP_H
 
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/sums.h"
@@ -11,7 +11,7 @@ typedef uint64_t hs_map_span(const hs_attributes *attributes, size_t count, cons
                              double *y);
 
 /* Runs `map` over all elements, with threads from `threshold` elements on. */
-void hs_map(const hs_call *call, hs_kernel_run *run, unsigned inputs, size_t threshold, hs_map_span *map);
+void HS_EXACT(map)(const hs_call *call, hs_kernel_run *run, unsigned inputs, size_t threshold, hs_map_span *map);
 
 /* Defines a hs_map_span by its expression of a[i] and b[i]. "simd" also says that an output in place of its input is no
  * reason for a scalar loop. */
