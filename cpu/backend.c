@@ -11,10 +11,11 @@
 #include "cpu/check_call.h"
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
+#include "cpu/memory.h"
 #include "cpu/team.h"
 #include "precision/environment.h"
 
-enum { ALIGNMENT = 64, MOST_THREADS = 1024, REASON = 448 };
+enum { MOST_THREADS = 1024, REASON = 448 };
 
 typedef struct cpu_backend {
     hs_backend base;
@@ -24,6 +25,7 @@ typedef struct cpu_backend {
     char reasons[HS_CPU_MAX_LEVERS][REASON]; /* of levers that were set from outside */
     bool left_out[HS_CPU_MAX_LEVERS];        /* exact levers */
     unsigned threads;
+    size_t held; /* bytes of buffers and scratch */
     char device[128];
 } cpu_backend;
 
@@ -40,6 +42,7 @@ struct hs_program {
     bool *nonfinite;        /* since the last finish */
     hs_fault *faults;       /* of the last run; only in tiers that locate */
     void *scratch;
+    size_t scratch_bytes;
 };
 
 static const cpu_backend *as_cpu(const hs_backend *backend) { return (const cpu_backend *)backend; }
@@ -164,32 +167,26 @@ static bool supports(const hs_backend *backend, const hs_call *call) {
     return hs_check_types(call) && find_kernel(as_cpu(backend), call, true) != NULL;
 }
 
-/* Aligned, and never NULL because bytes is 0. */
-static void *allocate_aligned(size_t bytes) {
-    if (bytes > PTRDIFF_MAX - ALIGNMENT)
-        return NULL;
-    return aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
-}
+static size_t held(const hs_backend *backend) { return as_cpu(backend)->held; }
 
 static hstep_status buffer_create(hs_backend *backend, size_t bytes, hs_buffer **buffer, hstep_error *error) {
-    (void)backend;
     hs_buffer *made = malloc(sizeof *made);
-    unsigned char *data = made ? allocate_aligned(bytes) : NULL;
+    unsigned char *data = made ? hs_memory_take(bytes) : NULL;
     if (!data) {
         free(made);
         return hs_fail_memory(error, "a buffer");
     }
-    memset(data, 0, bytes);
     *made = (hs_buffer){data, bytes};
+    ((cpu_backend *)backend)->held += bytes;
     *buffer = made;
     return HSTEP_OK;
 }
 
 static void buffer_destroy(hs_backend *backend, hs_buffer *buffer) {
-    (void)backend;
     if (!buffer)
         return;
-    free(buffer->data);
+    ((cpu_backend *)backend)->held -= buffer->bytes;
+    hs_memory_give(buffer->data, buffer->bytes);
     free(buffer);
 }
 
@@ -226,15 +223,15 @@ static hstep_status buffer_clear(hs_backend *backend, hs_buffer *buffer, size_t 
 }
 
 static void program_destroy(hs_backend *backend, hs_program *program) {
-    (void)backend;
     if (!program)
         return;
+    ((cpu_backend *)backend)->held -= program->scratch_bytes;
+    hs_memory_give(program->scratch, program->scratch_bytes);
     free(program->calls);
     free(program->chosen);
     free(program->exact);
     free(program->nonfinite);
     free(program->faults);
-    free(program->scratch);
     free(program);
 }
 
@@ -275,7 +272,7 @@ static hstep_status resolve(const cpu_backend *cpu, hs_program *program, size_t 
     return HSTEP_OK;
 }
 
-static hs_program *allocate_program(const cpu_backend *cpu, size_t count) {
+static hs_program *allocate_program(cpu_backend *cpu, size_t count) {
     hs_program *program = calloc(1, sizeof *program);
     if (!program)
         return NULL;
@@ -289,7 +286,7 @@ static hs_program *allocate_program(const cpu_backend *cpu, size_t count) {
     program->faults = locates ? calloc(room, sizeof *program->faults) : NULL;
     if (!program->calls || !program->chosen || (gated && !program->exact) || !program->nonfinite ||
         (locates && !program->faults)) {
-        program_destroy(NULL, program);
+        program_destroy(&cpu->base, program);
         return NULL;
     }
     return program;
@@ -297,7 +294,7 @@ static hs_program *allocate_program(const cpu_backend *cpu, size_t count) {
 
 static hstep_status program_create(hs_backend *backend, const hs_call *calls, size_t count, hs_program **program,
                                    hstep_error *error) {
-    const cpu_backend *cpu = as_cpu(backend);
+    cpu_backend *cpu = (cpu_backend *)backend;
     hs_program *made = allocate_program(cpu, count);
     if (!made)
         return hs_fail_memory(error, "a program");
@@ -306,9 +303,11 @@ static hstep_status program_create(hs_backend *backend, const hs_call *calls, si
     size_t scratch;
     hstep_status status = resolve(cpu, made, &scratch, error);
     if (status == HSTEP_OK && scratch > 0) {
-        made->scratch = allocate_aligned(scratch);
+        made->scratch = hs_memory_take(scratch);
         if (!made->scratch)
             status = hs_fail_memory(error, "the scratch of a program");
+        made->scratch_bytes = made->scratch ? scratch : 0;
+        cpu->held += made->scratch_bytes;
     }
     if (status != HSTEP_OK) {
         program_destroy(backend, made);
@@ -436,6 +435,7 @@ hstep_status hs_cpu_create_tier(const hs_cpu_tier *tier, unsigned thread_count, 
                                 .lever_find = lever_find,
                                 .lever_set = lever_set,
                                 .supports = supports,
+                                .held = held,
                                 .buffer_create = buffer_create,
                                 .buffer_destroy = buffer_destroy,
                                 .write = buffer_write,

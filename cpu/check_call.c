@@ -31,7 +31,7 @@ static const pattern patterns[HS_OP_COUNT] = {
     [HS_OP_SWIGLU_BACKWARD] = {3, 2, false, -1, {"*~=", "*~=", "*~=", "*~=", "*~="}},
     [HS_OP_ADD] = {2, 1, false, 0, {"*~=", "*~=", "*~="}},
     [HS_OP_CROSS_ENTROPY] = {2, 1, false, -1, {"RV=", "#R", "1"}},
-    [HS_OP_CROSS_ENTROPY_BACKWARD] = {3, 1, false, -1, {"1", "RV=", "#R", "RV="}},
+    [HS_OP_CROSS_ENTROPY_BACKWARD] = {3, 1, false, 1, {"1", "RV=", "#R", "RV="}},
     [HS_OP_ADD_BIAS] = {2, 1, false, -1, {"Rd", "d", "Rd"}},
     [HS_OP_SUM_ROWS] = {1, 1, false, -1, {"Rd", "d"}},
     [HS_OP_MULTIPLY] = {2, 1, false, -1, {"*", "*", "*"}},

@@ -62,7 +62,8 @@ enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 4 };
     X(ADD, "add")                                                                                                      \
     /* loss[1] <- logits[R,V], targets i32[R]: row losses (+0 where the target is -1), summed as a tensor */           \
     X(CROSS_ENTROPY, "cross_entropy")                                                                                  \
-    /* dlogits[R,V] <- seed[1], logits[R,V], targets i32[R]: (p - [j = t]) * seed; +0 where the target is -1 */        \
+    /* dlogits[R,V] <- seed[1], logits[R,V], targets i32[R]: (p - [j = t]) * seed; +0 where the target is -1.          \
+       In place allowed: dlogits may be logits. */                                                                     \
     X(CROSS_ENTROPY_BACKWARD, "cross_entropy_backward")                                                                \
     /* y[R,d] <- x[R,d], bias[d] */                                                                                    \
     X(ADD_BIAS, "add_bias")                                                                                            \
@@ -181,6 +182,11 @@ static inline size_t hs_view_elements(const hs_view *view) {
 /* Of a view without gaps. */
 static inline size_t hs_view_bytes(const hs_view *view) { return hs_view_elements(view) * hs_dtype_size(view->dtype); }
 
+/* All of a buffer, or its front, as one row of f64. */
+static inline hs_view hs_flat_view(hs_buffer *buffer, size_t elements) {
+    return (hs_view){.buffer = buffer, .dtype = HSTEP_DTYPE_F64, .rank = 1, .dims = {elements}, .strides = {1}};
+}
+
 typedef struct hs_attributes {
     hstep_transpose a_form, b_form;
     size_t sequences, heads, kv_heads, head_width;
@@ -249,6 +255,9 @@ typedef struct hs_backend_api {
      * as it says. Buffers and dimensions are not looked at. Asked when a plan is made.
      */
     bool (*supports)(const hs_backend *backend, const hs_call *call);
+
+    /* Bytes of all buffers, and of what programs work with. */
+    size_t (*held)(const hs_backend *backend);
 
     /* Zero-filled memory. 0 bytes are allowed. */
     hstep_status (*buffer_create)(hs_backend *backend, size_t bytes, hs_buffer **buffer, hstep_error *error);

@@ -94,6 +94,8 @@ unsigned hstep_context_threads(const hstep_context *context) {
     return context->backend->api->threads(context->backend);
 }
 
+size_t hstep_context_memory(const hstep_context *context) { return context->backend->api->held(context->backend); }
+
 size_t hstep_context_levers(const hstep_context *context, const hstep_lever **levers) {
     *levers = context->levers.levers;
     return context->levers.count;

@@ -34,10 +34,11 @@ void hs_reference_cross_entropy_backward(const hs_call *call, hs_kernel_run *run
     for (size_t row = 0; row < rows; row++) {
         const double *x = hs_in(call, 1) + row * vocabulary;
         double *dx = hs_out(call, 0) + row * vocabulary;
-        for (size_t i = 0; i < vocabulary; i++)
-            dx[i] = 0.0;
-        if (targets[row] == -1)
+        if (targets[row] == -1) {
+            for (size_t i = 0; i < vocabulary; i++)
+                dx[i] = 0.0;
             continue;
+        }
         const double m = hs_reference_maximum(vocabulary, x);
         for (size_t i = 0; i < vocabulary; i++)
             dx[i] = hs_exp(x[i] - m);

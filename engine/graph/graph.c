@@ -151,6 +151,13 @@ size_t hs_graph_parameter_count(const hstep_graph *graph) {
     return count;
 }
 
+size_t hs_graph_parameter_index(const hstep_graph *graph, hstep_value parameter) {
+    size_t index = 0;
+    for (size_t i = 0; i + 1 < parameter; i++)
+        index += graph->values[i].role == HS_ROLE_PARAMETER;
+    return index;
+}
+
 hstep_value hs_graph_parameter_value(const hstep_graph *graph, size_t index) {
     for (size_t i = 0; i < graph->value_count; i++) {
         if (graph->values[i].role == HS_ROLE_PARAMETER && index-- == 0)

@@ -105,8 +105,9 @@ hstep_status hs_graph_differentiate(hstep_graph *graph, hstep_value loss, hstep_
 /* Marks what stands behind the loss and the output; a model does it once for the graph that it takes over. */
 void hs_graph_mark_uses(hstep_graph *graph);
 
-/* Parameters in order: their number, and value number `index` among them. */
+/* Parameters in order: their number, value number `index` among them, and back. */
 size_t hs_graph_parameter_count(const hstep_graph *graph);
 hstep_value hs_graph_parameter_value(const hstep_graph *graph, size_t index);
+size_t hs_graph_parameter_index(const hstep_graph *graph, hstep_value parameter);
 
 #endif

@@ -35,20 +35,34 @@ hstep_status hs_model_batch_weight(const hstep_model *model, const hstep_batch *
     return HSTEP_OK;
 }
 
+static hstep_status find_plan(hstep_model *model, hs_mode mode, size_t sequences, size_t length, hs_plan **plan,
+                              hstep_error *error) {
+    const hs_plan_request request = {.backend = model->context->backend,
+                                     .graph = model->graph,
+                                     .mode = mode,
+                                     .sequences = sequences,
+                                     .length = length,
+                                     .parameters = model->parameters,
+                                     .casts = model->casts};
+    return hs_plan_cache_get(&model->plans, &request, plan, error);
+}
+
+hstep_status hstep_model_prepare_loss(hstep_model *model, size_t sequences, size_t length, hstep_error *error) {
+    HS_RETURN_IF(model == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_model_prepare_loss needs a model");
+    HS_FORWARD(hs_batch_check_shape(sequences, length, error));
+    hs_plan *plan = NULL;
+    return find_plan(model, HS_MODE_LOSS, sequences, length, &plan, error);
+}
+
 /* Feeds a batch, runs the forward pass and reads one value. */
 static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
                             double *result, double *weight, hstep_error *error) {
     HS_FORWARD(hs_batch_check(model->graph, mode, batch, error));
     if (weight != NULL)
         HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));
-    const hs_plan_request request = {.backend = model->context->backend,
-                                     .graph = model->graph,
-                                     .mode = mode,
-                                     .sequences = batch->sequences,
-                                     .length = batch->length,
-                                     .parameters = model->parameters};
     hs_plan *plan = NULL;
-    HS_FORWARD(hs_plan_cache_get(&model->plans, &request, &plan, error));
+    HS_FORWARD(find_plan(model, mode, batch->sequences, batch->length, &plan, error));
+    HS_FORWARD(hs_model_refresh_casts(model, error));
     HS_FORWARD(hs_plan_feed(plan, batch, error));
     HS_FORWARD(hs_plan_forward(plan, error));
     size_t flagged = 0;

@@ -58,7 +58,8 @@ static hstep_status fill_model(hstep_model *model, hstep_error *error) {
         return hs_fail_memory(error, "a model");
     for (size_t i = 0; i < model->parameter_count; i++)
         model->parameter_values[i] = hs_graph_parameter_value(graph, i);
-    return hs_parameter_buffers_create(model, model->context->backend, &model->parameters, error);
+    HS_FORWARD(hs_parameter_buffers_create(model, model->context->backend, &model->parameters, error));
+    return hs_model_create_casts(model, error);
 }
 
 hstep_status hstep_model_create(hstep_context *context, hstep_graph *graph, hstep_model **model, hstep_error *error) {
@@ -85,6 +86,7 @@ void hstep_model_destroy(hstep_model *model) {
     if (model == NULL)
         return;
     hs_plan_cache_clear(&model->plans);
+    hs_model_destroy_casts(model);
     hs_parameter_buffers_destroy(model, model->context->backend, model->parameters);
     free(model->parameter_values);
     free(model->revisions);
@@ -147,16 +149,18 @@ hstep_status hstep_model_write_parameter(hstep_model *model, size_t index, const
     return HSTEP_OK;
 }
 
+/* Piece by piece: a copy of a large table would be memory that training does not need. */
 static hstep_status hash_parameter(hstep_model *model, size_t index, XXH3_state_t *state, hstep_error *error) {
-    const size_t bytes = hs_model_elements(model, index) * sizeof(double);
-    double *values = malloc(bytes);
-    if (values == NULL)
-        return hs_fail_memory(error, "a checksum");
-    const hstep_status status = hstep_model_read_parameter(model, index, values, error);
-    if (status == HSTEP_OK)
-        (void)XXH3_64bits_update(state, values, bytes);
-    free(values);
-    return status;
+    enum { PIECE = 1024 };
+    double piece[PIECE];
+    hs_backend *backend = model->context->backend;
+    const size_t elements = hs_model_elements(model, index);
+    for (size_t first = 0; first < elements; first += PIECE) {
+        const size_t bytes = (elements - first < PIECE ? elements - first : PIECE) * sizeof *piece;
+        HS_FORWARD(backend->api->read(backend, model->parameters[index], first * sizeof *piece, piece, bytes, error));
+        (void)XXH3_64bits_update(state, piece, bytes);
+    }
+    return HSTEP_OK;
 }
 
 hstep_status hstep_model_checksum(hstep_model *model, uint64_t *checksum, hstep_error *error) {

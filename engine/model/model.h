@@ -14,6 +14,10 @@ struct hstep_model {
     size_t parameter_count;
     hstep_value *parameter_values; /* in the graph */
     hs_buffer **parameters;        /* f64 masters */
+    hs_view *casts;                /* of parameters that products read in 16 bits; buffer NULL where there is none */
+    hs_program *cast;              /* makes all of them; NULL where there are none */
+    size_t cast_count;
+    uint64_t cast_revision; /* of the parameters that they were made of */
     uint64_t *revisions;
     uint64_t revision; /* rises with any of them */
     hs_plan_cache plans;
@@ -32,6 +36,13 @@ void hs_model_touch(hstep_model *model, size_t index);
  */
 hstep_status hs_model_batch_weight(const hstep_model *model, const hstep_batch *batch, double *weight,
                                    hstep_error *error);
+
+/* engine/model/casts.c: parameters in 16 bits, where the backend has products that read them so. */
+hstep_status hs_model_create_casts(hstep_model *model, hstep_error *error);
+void hs_model_destroy_casts(hstep_model *model);
+
+/* Makes the casts anew if parameters have changed since; before every forward pass. */
+hstep_status hs_model_refresh_casts(hstep_model *model, hstep_error *error);
 
 /* Buffers on a backend, one for each parameter, zero-filled; a list of NULLs is destroyed as well as a full one. */
 hstep_status hs_parameter_buffers_create(const hstep_model *model, hs_backend *backend, hs_buffer ***buffers,

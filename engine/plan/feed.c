@@ -48,11 +48,16 @@ static hstep_status check_feed_names(const hstep_graph *graph, const hstep_batch
     return HSTEP_OK;
 }
 
-hstep_status hs_batch_check(const hstep_graph *graph, hs_mode mode, const hstep_batch *batch, hstep_error *error) {
+hstep_status hs_batch_check_shape(size_t sequences, size_t length, hstep_error *error) {
     size_t rows = 0;
-    HS_RETURN_IF(__builtin_mul_overflow(batch->sequences, batch->length, &rows) || rows == 0 || rows > INT32_MAX, error,
+    HS_RETURN_IF(__builtin_mul_overflow(sequences, length, &rows) || rows == 0 || rows > INT32_MAX, error,
                  HSTEP_ERROR_SHAPE, "a batch of %zu sequences of %zu positions; give 1 to 2^31 - 1 rows in all",
-                 batch->sequences, batch->length);
+                 sequences, length);
+    return HSTEP_OK;
+}
+
+hstep_status hs_batch_check(const hstep_graph *graph, hs_mode mode, const hstep_batch *batch, hstep_error *error) {
+    HS_FORWARD(hs_batch_check_shape(batch->sequences, batch->length, error));
     HS_FORWARD(check_feed_names(graph, batch, error));
     for (size_t v = 0; v < graph->value_count; v++) {
         const hs_value_info *info = &graph->values[v];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/error.h"
+#include "precision/format.h"
 
 /* ---- Which nodes are needed ---- */
 
@@ -73,7 +74,22 @@ static void bind_parameters(hs_plan *plan) {
     }
 }
 
-static hs_call make_call(const hs_plan *plan, const hs_node *node) {
+/* The view of an operand; that of a parameter in a product may be its cast. */
+static hs_view operand_view(const hs_plan *plan, const hs_node *node, hstep_value value) {
+    const hs_view view = plan->views[value - 1];
+    if (node->operation != HS_OP_MATMUL || plan->request.graph->values[value - 1].role != HS_ROLE_PARAMETER ||
+        plan->request.casts == NULL)
+        return view;
+    const hs_view *cast = &plan->request.casts[hs_graph_parameter_index(plan->request.graph, value)];
+    if (cast->buffer == NULL || cast->dtype != hs_operand_dtype(node->precision))
+        return view;
+    hs_view compact = view;
+    compact.buffer = cast->buffer;
+    compact.dtype = cast->dtype;
+    return compact;
+}
+
+hs_call hs_plan_make_call(const hs_plan *plan, const hs_node *node) {
     hs_call call = {.operation = node->operation,
                     .precision = node->precision,
                     .attributes = node->attributes,
@@ -81,7 +97,7 @@ static hs_call make_call(const hs_plan *plan, const hs_node *node) {
                     .output_count = node->output_count};
     call.attributes.sequences = plan->request.sequences;
     for (uint32_t i = 0; i < node->input_count; i++)
-        call.inputs[i] = plan->views[node->inputs[i] - 1];
+        call.inputs[i] = operand_view(plan, node, node->inputs[i]);
     for (uint32_t i = 0; i < node->output_count; i++)
         call.outputs[i] = plan->views[node->outputs[i] - 1];
     return call;
@@ -98,7 +114,7 @@ static hstep_status make_program(hs_plan *plan, hstep_error *error) {
         const hs_node *node = &graph->nodes[n];
         if (!plan->needed[n])
             continue;
-        calls[plan->calls] = make_call(plan, node);
+        calls[plan->calls] = hs_plan_make_call(plan, node);
         if (!backend->api->supports(backend, &calls[plan->calls]))
             status = hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, node->name,
                                        "backend %s has no %s, which \"%s\" needs; choose another backend",
@@ -116,6 +132,7 @@ static hstep_status build(hs_plan *plan, bool *wanted, hstep_error *error) {
     select_nodes(plan, wanted);
     HS_FORWARD(resolve_shapes(plan, wanted, error));
     bind_parameters(plan);
+    hs_plan_compact(plan);
     HS_FORWARD(hs_plan_make_tables(plan, error));
     HS_FORWARD(hs_plan_place(plan, error));
     return make_program(plan, error);
@@ -168,7 +185,9 @@ void hs_plan_destroy(hs_plan *plan) {
     free(plan);
 }
 
-hs_call hs_plan_call(const hs_plan *plan, size_t call) { return make_call(plan, hs_plan_call_node(plan, call)); }
+hs_call hs_plan_call(const hs_plan *plan, size_t call) {
+    return hs_plan_make_call(plan, hs_plan_call_node(plan, call));
+}
 
 /* ---- Running ---- */
 
@@ -198,10 +217,26 @@ hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *e
     return HSTEP_OK;
 }
 
+hstep_status hs_read_numbers(hs_backend *backend, const hs_view *view, size_t first, size_t count, void *numbers,
+                             hstep_error *error) {
+    const size_t size = hs_dtype_size(view->dtype);
+    if (!hs_dtype_is_half(view->dtype))
+        return backend->api->read(backend, view->buffer, view->offset + first * size, numbers, count * size, error);
+    /* Halves are read into the end of their place, and widened from front to back. */
+    double *wide = numbers;
+    unsigned char *halves = (unsigned char *)(wide + count) - count * size;
+    HS_FORWARD(backend->api->read(backend, view->buffer, view->offset + first * size, halves, count * size, error));
+    for (size_t i = 0; i < count; i++) {
+        uint16_t half;
+        memcpy(&half, halves + i * size, sizeof half);
+        wide[i] = hs_decode(view->dtype == HSTEP_DTYPE_FP16 ? HSTEP_FP16 : HSTEP_BF16, half);
+    }
+    return HSTEP_OK;
+}
+
 hstep_status hs_plan_read(hs_plan *plan, hstep_value value, void *data, hstep_error *error) {
     const hs_view *view = &plan->views[value - 1];
-    return plan->request.backend->api->read(plan->request.backend, view->buffer, view->offset, data,
-                                            hs_view_bytes(view), error);
+    return hs_read_numbers(plan->request.backend, view, 0, hs_view_elements(view), data, error);
 }
 
 hstep_status hs_plan_read_loss(hs_plan *plan, double *loss, hstep_error *error) {

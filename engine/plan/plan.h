@@ -21,6 +21,7 @@ typedef struct hs_plan_request {
     size_t sequences, length;
     hs_buffer *const *parameters; /* by parameter index */
     hs_buffer *const *gradients;  /* alike, for HS_MODE_TRAIN: where the gradients go */
+    const hs_view *casts;         /* alike: parameters in 16 bits for products; buffer NULL where there is none */
 } hs_plan_request;
 
 typedef struct hs_plan {
@@ -36,12 +37,14 @@ typedef struct hs_plan {
     uint32_t *flags;    /* of the last finish, by call */
 } hs_plan;
 
-/* The shape of the request must have passed hs_batch_check. */
+/* The shape of the request must have passed hs_batch_check_shape. */
 hstep_status hs_plan_create(const hs_plan_request *request, hs_plan **plan, hstep_error *error);
 void hs_plan_destroy(hs_plan *plan);
 
 /* What a batch brings for the input of that name, or NULL. */
 const void *hs_batch_data(const hstep_batch *batch, const char *input);
+
+hstep_status hs_batch_check_shape(size_t sequences, size_t length, hstep_error *error);
 
 /* Checks everything that a batch brings against the graph: presence, sizes, tokens. It needs no plan and makes none. */
 hstep_status hs_batch_check(const hstep_graph *graph, hs_mode mode, const hstep_batch *batch, hstep_error *error);
@@ -59,8 +62,15 @@ hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *e
 /* Copies the loss out. One that no operation computed was flagged by none: it is judged here. */
 hstep_status hs_plan_read_loss(hs_plan *plan, double *loss, hstep_error *error);
 
-/* Copies a value out; data has room for its elements. */
+/* Copies a value out, in f64 unless it is i32; data has room for its elements. */
 hstep_status hs_plan_read(hs_plan *plan, hstep_value value, void *data, hstep_error *error);
+
+/* Reads elements [first, first + count) of a dense view: as f64, i32 as they are. */
+hstep_status hs_read_numbers(hs_backend *backend, const hs_view *view, size_t first, size_t count, void *numbers,
+                             hstep_error *error);
+
+/* The format in which a model should keep a cast of a parameter for the products that read it; f64 for none. */
+hstep_dtype hs_plan_cast_format(const hstep_graph *graph, const hs_backend *backend, hstep_value parameter);
 
 /* Call `call` as the program has it. */
 hs_call hs_plan_call(const hs_plan *plan, size_t call);
@@ -70,6 +80,12 @@ static inline const hs_node *hs_plan_call_node(const hs_plan *plan, size_t call)
 }
 
 /* ---- For the files of this folder ---- */
+
+/* engine/plan/compact.c: gives values that may stand in 16 bits that type. */
+void hs_plan_compact(hs_plan *plan);
+
+/* The call of a node, with what is known of its views. */
+hs_call hs_plan_make_call(const hs_plan *plan, const hs_node *node);
 
 /* engine/plan/storage.c: gives every computed value that is needed its buffer and offset, and makes the arena. */
 hstep_status hs_plan_place(hs_plan *plan, hstep_error *error);

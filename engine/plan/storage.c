@@ -52,6 +52,8 @@ static hstep_value in_place_operand(const hs_node *node) {
         return node->inputs[0];
     if (node->operation == HS_OP_GATHER_BACKWARD && node->input_count == 3)
         return node->inputs[2];
+    if (node->operation == HS_OP_CROSS_ENTROPY_BACKWARD)
+        return node->inputs[1];
     return 0;
 }
 
@@ -67,9 +69,9 @@ static void assign_storage(placement *p, size_t n) {
     for (uint32_t i = 0; i < node->output_count; i++) {
         const size_t v = node->outputs[i] - 1;
         const hstep_value operand = in_place_operand(node);
-        size_t s = operand != 0 && reads_once(node, operand) && p->last_read[operand - 1] == n
-                       ? p->of_value[operand - 1]
-                       : SIZE_MAX;
+        const bool shared = operand != 0 && reads_once(node, operand) && p->last_read[operand - 1] == n &&
+                            p->plan->views[operand - 1].dtype == p->plan->views[v].dtype;
+        size_t s = shared ? p->of_value[operand - 1] : SIZE_MAX;
         if (s == SIZE_MAX) {
             s = p->count++;
             p->storages[s] = (storage){.bytes = hs_view_bytes(&p->plan->views[v]), .first = n};

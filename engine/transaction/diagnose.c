@@ -13,8 +13,7 @@ const char *hs_nonfinite_kind(double value) { return isnan(value) ? "nan" : "inf
 /* Looks at `count` elements from `first` on; they fit into `values`. */
 static hstep_status scan_part(hs_backend *backend, const hs_view *view, size_t first, size_t count, double *values,
                               hs_fault *fault) {
-    HS_FORWARD(backend->api->read(backend, view->buffer, view->offset + first * sizeof *values, values,
-                                  count * sizeof *values, NULL));
+    HS_FORWARD(hs_read_numbers(backend, view, first, count, values, NULL));
     for (size_t i = 0; i < count && !fault->found; i++) {
         if (!isfinite(values[i]))
             *fault = (hs_fault){.found = true, .output = fault->output, .index = first + i, .value = values[i]};
@@ -46,19 +45,19 @@ typedef struct rerun {
     hs_program *program;
 } rerun;
 
-/* Gives a view a buffer of the reference's; an operand's values come along. */
+/* Gives a view a buffer of the reference's, which knows no 16 bits; an operand's values come along. */
 static hstep_status move_view(const rerun *r, hs_view *view, bool operand) {
-    const size_t bytes = hs_view_bytes(view);
-    hs_buffer *const source = view->buffer;
-    HS_FORWARD(r->reference->api->buffer_create(r->reference, bytes, &view->buffer, NULL));
-    const size_t offset = view->offset;
+    const hs_view source = *view;
+    view->dtype = hs_dtype_is_half(source.dtype) ? HSTEP_DTYPE_F64 : source.dtype;
     view->offset = 0;
+    const size_t bytes = hs_view_bytes(view);
+    HS_FORWARD(r->reference->api->buffer_create(r->reference, bytes, &view->buffer, NULL));
     if (!operand)
         return HSTEP_OK;
     void *data = malloc(bytes + 1);
     if (data == NULL)
         return HSTEP_ERROR_MEMORY;
-    hstep_status status = r->from->api->read(r->from, source, offset, data, bytes, NULL);
+    hstep_status status = hs_read_numbers(r->from, &source, 0, hs_view_elements(&source), data, NULL);
     if (status == HSTEP_OK)
         status = r->reference->api->write(r->reference, view->buffer, 0, data, bytes, NULL);
     free(data);
@@ -102,9 +101,12 @@ static hs_fault locate_on_reference(hstep_model *model, const hs_call *call) {
 
 /* ---- Putting it together ---- */
 
-/* Whether an operation has values inside that its outputs may hide. */
-static bool has_parts(hs_operation operation) {
-    return operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
+/* Whether a call has values that its outputs may hide: inside, or rounded to infinity where they are stored. */
+static bool hides_values(const hs_call *call) {
+    bool rounds = false;
+    for (uint32_t i = 0; i < call->output_count; i++)
+        rounds = rounds || (call->operation != HS_OP_MATMUL && hs_dtype_is_half(call->outputs[i].dtype));
+    return rounds || call->operation == HS_OP_ATTENTION || call->operation == HS_OP_ATTENTION_BACKWARD;
 }
 
 /* Runs calls of a plan again and waits, with the kernels it was made with or with exact ones. */
@@ -151,7 +153,7 @@ static hs_fault locate(hstep_model *model, hs_plan *plan, size_t call, bool exac
     hs_fault fault = {0};
     if (run_again(plan, exact, 0, call, NULL) != HSTEP_OK)
         return fault;
-    if (has_parts(again.operation))
+    if (hides_values(&again))
         fault = locate_on_reference(model, &again);
     if (run_again(plan, exact, call, 1, NULL) == HSTEP_OK && !fault.found)
         fault = scan_outputs(backend, &again);

@@ -7,10 +7,6 @@
 #include "engine/error.h"
 #include "optim/schedule.h"
 
-hs_view hs_flat_view(hs_buffer *buffer, size_t elements) {
-    return (hs_view){.buffer = buffer, .dtype = HSTEP_DTYPE_F64, .rank = 1, .dims = {elements}, .strides = {1}};
-}
-
 hstep_trainer_config hstep_trainer_defaults(hstep_precision precision) {
     return (hstep_trainer_config){.adamw = hstep_adamw_defaults(),
                                   .schedule = hstep_schedule_defaults(),
@@ -73,7 +69,9 @@ static hstep_status make_commit_program(hstep_trainer *trainer, hs_call *calls, 
             .output_count = 3,
             .inputs = {hs_flat_view(trainer->gradients[i], elements), hs_flat_view(trainer->scalars, HS_ADAMW_SCALARS)},
             .outputs = {hs_flat_view(model->parameters[i], elements), hs_flat_view(trainer->first_moments[i], elements),
-                        hs_flat_view(trainer->second_moments[i], elements)}};
+                        hs_flat_view(trainer->second_moments[i], elements), model->casts[i]}};
+        if (model->casts[i].buffer != NULL)
+            calls[i].output_count++;
     }
     hs_backend *backend = model->context->backend;
     return backend->api->program_create(backend, calls, model->parameter_count, &trainer->commit, error);

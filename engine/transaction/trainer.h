@@ -64,6 +64,5 @@ hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t le
                              hstep_error *error);
 
 /* A view of a whole f64 buffer. */
-hs_view hs_flat_view(hs_buffer *buffer, size_t elements);
 
 #endif

@@ -14,8 +14,16 @@ hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t le
                                      .sequences = sequences,
                                      .length = length,
                                      .parameters = trainer->model->parameters,
+                                     .casts = trainer->model->casts,
                                      .gradients = trainer->reduction.batch};
     return hs_plan_cache_get(&trainer->plans, &request, plan, error);
+}
+
+hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequences, size_t length, hstep_error *error) {
+    HS_RETURN_IF(trainer == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_trainer_prepare needs a trainer");
+    HS_FORWARD(hs_batch_check_shape(sequences, length, error));
+    hs_plan *plan = NULL;
+    return hs_trainer_plan(trainer, sequences, length, &plan, error);
 }
 
 hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *error) {
@@ -62,6 +70,7 @@ static hstep_status run_batch(hstep_trainer *trainer, const hstep_batch *batch, 
                               double *loss, hstep_error *error) {
     hs_plan *plan = NULL;
     HS_FORWARD(hs_trainer_plan(trainer, batch->sequences, batch->length, &plan, error));
+    HS_FORWARD(hs_model_refresh_casts(trainer->model, error));
     HS_FORWARD(hs_plan_feed(plan, batch, error));
     HS_FORWARD(hs_plan_write_seed(plan, seed, error));
     HS_FORWARD(hs_plan_forward(plan, error));

@@ -108,6 +108,7 @@ static hstep_status commit(hstep_trainer *trainer, double unscale, double clip, 
     HS_FORWARD(status);
     for (size_t i = 0; i < count; i++)
         hs_model_touch(trainer->model, i);
+    trainer->model->cast_revision = trainer->model->revision;
     trainer->adamw = step->after;
     hs_scaler_on_commit(&trainer->scaler);
     trainer->gradient_state = HS_GRADIENTS_CLEAR; /* ADAMW left them +0 */

@@ -35,6 +35,8 @@ static size_t levers(const hs_backend *b, const hstep_lever **l) { return inner_
 
 static bool supports(const hs_backend *b, const hs_call *call) { return inner_of(b)->api->supports(inner_of(b), call); }
 
+static size_t held(const hs_backend *b) { return inner_of(b)->api->held(inner_of(b)); }
+
 static hstep_status buffer_create(hs_backend *b, size_t bytes, hs_buffer **buffer, hstep_error *error) {
     return inner_of(b)->api->buffer_create(inner_of(b), bytes, buffer, error);
 }
@@ -132,6 +134,7 @@ hs_backend *hs_planting_backend_create(hs_backend *inner, hs_plant *plant) {
                                  .threads = threads,
                                  .levers = levers,
                                  .supports = supports,
+                                 .held = held,
                                  .buffer_create = buffer_create,
                                  .buffer_destroy = buffer_destroy,
                                  .write = write,

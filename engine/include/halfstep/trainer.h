@@ -76,6 +76,13 @@ HSTEP_API hstep_status hstep_trainer_create(hstep_model *model, const hstep_trai
 HSTEP_API void hstep_trainer_destroy(hstep_trainer *trainer);
 
 /**
+ * Makes what updates with batches of this shape work with, so that the first one does not have to: memory that is short
+ * is noticed here, and hstep_context_memory counts it. Plans of a few shapes are kept.
+ */
+HSTEP_API hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequences, size_t length,
+                                             hstep_error *error);
+
+/**
  * One attempt at one update over a window of `count` = replicas * micro_batches batches.
  * @return HSTEP_OK with *update filled, also for a skip. HSTEP_ERROR_SHAPE, HSTEP_ERROR_TOKEN, HSTEP_ERROR_NO_TARGETS,
  *         HSTEP_ERROR_DIRTY_GRADIENT, HSTEP_ERROR_NONFINITE_FORWARD (with the operation's name) and

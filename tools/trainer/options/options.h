@@ -49,7 +49,7 @@ typedef struct hs_options {
     uint64_t threads, seed;
     const char *levers;
     const char *out, *records, *config;
-    bool quiet, help;
+    bool dry_run, quiet, help;
 
     hs_source sources[HS_OPTIONS_MAX]; /* by place in the table */
     json_t *config_root;               /* owns the texts that came from --config */

@@ -58,8 +58,7 @@ static hstep_status make_model(hs_run *run, hstep_error *error) {
     run->decoder.kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
     run->decoder.feed_forward = o->feed_forward;
     run->decoder.precision = (hstep_precision)o->precision;
-    FORWARD(hstep_model_create_decoder(run->context, &run->decoder, &run->model, error));
-    return hstep_model_initialize(run->model, (hstep_initialization)o->init, o->seed, error);
+    return hstep_model_create_decoder(run->context, &run->decoder, &run->model, error);
 }
 
 static hstep_status make_trainer(hs_run *run, hstep_error *error) {
@@ -113,12 +112,21 @@ static hstep_status open_records(hs_run *run, hstep_error *error) {
     return hstep_records_open(run->records_path, &run->records, error);
 }
 
-hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *error) {
+hstep_status hs_run_read_data(const hs_options *options, hs_run *run, hstep_error *error) {
     *run = (hs_run){.options = options};
     FORWARD(load_data(run, error));
+    return make_window(run, error);
+}
+
+hstep_status hs_run_make(hs_run *run, hstep_error *error) {
     FORWARD(make_model(run, error));
-    FORWARD(make_trainer(run, error));
-    FORWARD(make_window(run, error));
+    return make_trainer(run, error);
+}
+
+hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *error) {
+    FORWARD(hs_run_read_data(options, run, error));
+    FORWARD(hs_run_make(run, error));
+    FORWARD(hstep_model_initialize(run->model, (hstep_initialization)options->init, options->seed, error));
     FORWARD(open_records(run, error));
     run->start = hs_now();
     hs_progress_start(&run->progress, run->context, (hstep_precision)options->precision, options->steps,

@@ -32,6 +32,10 @@ typedef struct hs_run {
     uint64_t correct; /* held-out sums answered right at the end */
 } hs_run;
 
+/* The first parts of hs_run_create: everything before the context; context, model without values, trainer. */
+hstep_status hs_run_read_data(const hs_options *options, hs_run *run, hstep_error *error);
+hstep_status hs_run_make(hs_run *run, hstep_error *error);
+
 /* Sets a run up, in the order in which mistakes should be found; the output comes last. */
 hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *error);
 

@@ -8,6 +8,7 @@
 #include "trainer/report.h"
 #include "trainer/train/advice.h"
 #include "trainer/train/clock.h"
+#include "trainer/train/dry_run.h"
 #include "trainer/train/finish.h"
 #include "trainer/train/interrupt.h"
 #include "trainer/train/run.h"
@@ -150,7 +151,7 @@ int hs_train(int argc, char **argv) {
     if (result == HS_EXIT_DONE && options.help)
         hs_options_help(stdout);
     else if (result == HS_EXIT_DONE)
-        result = run_with(&options);
+        result = options.dry_run ? hs_dry_run(&options) : run_with(&options);
     hs_options_free(&options);
     return result;
 }
