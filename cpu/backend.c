@@ -25,7 +25,9 @@ typedef struct cpu_backend {
     char reasons[HS_CPU_MAX_LEVERS][REASON]; /* of levers that were set from outside */
     bool left_out[HS_CPU_MAX_LEVERS];        /* exact levers */
     unsigned threads;
-    size_t held; /* bytes of buffers and scratch */
+    size_t held;   /* bytes of buffers and scratch */
+    void *scratch; /* for all programs: calls run one after another */
+    size_t scratch_bytes;
     char device[128];
 } cpu_backend;
 
@@ -41,13 +43,15 @@ struct hs_program {
     chosen *chosen, *exact; /* of each call; exact is NULL where they are the same */
     bool *nonfinite;        /* since the last finish */
     hs_fault *faults;       /* of the last run; only in tiers that locate */
-    void *scratch;
-    size_t scratch_bytes;
 };
 
 static const cpu_backend *as_cpu(const hs_backend *backend) { return (const cpu_backend *)backend; }
 
-static void destroy(hs_backend *backend) { free(backend); }
+static void destroy(hs_backend *backend) {
+    cpu_backend *cpu = (cpu_backend *)backend;
+    hs_memory_give(cpu->scratch, cpu->scratch_bytes);
+    free(cpu);
+}
 
 static const char *device(const hs_backend *backend) { return as_cpu(backend)->device; }
 
@@ -223,10 +227,9 @@ static hstep_status buffer_clear(hs_backend *backend, hs_buffer *buffer, size_t 
 }
 
 static void program_destroy(hs_backend *backend, hs_program *program) {
+    (void)backend;
     if (!program)
         return;
-    ((cpu_backend *)backend)->held -= program->scratch_bytes;
-    hs_memory_give(program->scratch, program->scratch_bytes);
     free(program->calls);
     free(program->chosen);
     free(program->exact);
@@ -292,6 +295,20 @@ static hs_program *allocate_program(cpu_backend *cpu, size_t count) {
     return program;
 }
 
+/* What is there stays where there is no memory for more. */
+static hstep_status reserve_scratch(cpu_backend *cpu, size_t bytes, hstep_error *error) {
+    if (bytes <= cpu->scratch_bytes)
+        return HSTEP_OK;
+    void *const scratch = hs_memory_take(bytes);
+    if (!scratch)
+        return hs_fail_memory(error, "what kernels work with");
+    hs_memory_give(cpu->scratch, cpu->scratch_bytes);
+    cpu->held += bytes - cpu->scratch_bytes;
+    cpu->scratch = scratch;
+    cpu->scratch_bytes = bytes;
+    return HSTEP_OK;
+}
+
 static hstep_status program_create(hs_backend *backend, const hs_call *calls, size_t count, hs_program **program,
                                    hstep_error *error) {
     cpu_backend *cpu = (cpu_backend *)backend;
@@ -302,13 +319,8 @@ static hstep_status program_create(hs_backend *backend, const hs_call *calls, si
         memcpy(made->calls, calls, count * sizeof *calls);
     size_t scratch;
     hstep_status status = resolve(cpu, made, &scratch, error);
-    if (status == HSTEP_OK && scratch > 0) {
-        made->scratch = hs_memory_take(scratch);
-        if (!made->scratch)
-            status = hs_fail_memory(error, "the scratch of a program");
-        made->scratch_bytes = made->scratch ? scratch : 0;
-        cpu->held += made->scratch_bytes;
-    }
+    if (status == HSTEP_OK)
+        status = reserve_scratch(cpu, scratch, error);
     if (status != HSTEP_OK) {
         program_destroy(backend, made);
         return status;
@@ -339,8 +351,7 @@ static hstep_status run_chosen(const cpu_backend *cpu, hs_program *program, cons
     HS_RETURN_IF(refusal, error, HSTEP_ERROR_BACKEND_UNAVAILABLE, "%s computing", refusal);
     for (size_t i = first; i < first + count; i++) {
         hs_fault *fault = cpu->tier->locates ? &program->faults[i] : NULL;
-        hs_kernel_run run = {
-            .threads = cpu->threads, .kit = kernels[i].kit, .scratch = program->scratch, .fault = fault};
+        hs_kernel_run run = {.threads = cpu->threads, .kit = kernels[i].kit, .scratch = cpu->scratch, .fault = fault};
         if (fault)
             *fault = (hs_fault){0};
         kernels[i].kernel(&program->calls[i], &run);

@@ -7,15 +7,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* From LARGE on memory is mapped, so that untouched pages cost nothing, at a multiple of a huge page. */
-enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
+/* From MAPPED on memory is mapped, so that untouched pages cost nothing; from LARGE on at a multiple of a huge page. */
+enum { ALIGNMENT = 64, MAPPED = 128 << 10, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
+
+static unsigned char *map(size_t bytes) {
+    void *const mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return mapped == MAP_FAILED ? NULL : mapped;
+}
 
 /* Maps more than is wanted and cuts off what stands before and behind. */
 static void *map_aligned(size_t bytes) {
-    const size_t wanted = bytes + HUGE_PAGE;
-    unsigned char *const mapped =
-        mmap(NULL, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED)
+    unsigned char *const mapped = map(bytes + HUGE_PAGE);
+    if (!mapped)
         return NULL;
     const size_t before = (HUGE_PAGE - (uintptr_t)mapped % HUGE_PAGE) % HUGE_PAGE;
     if (before > 0)
@@ -35,8 +38,8 @@ static size_t mapped_bytes(size_t bytes) {
 void *hs_memory_take(size_t bytes) {
     if (bytes > PTRDIFF_MAX - 2 * HUGE_PAGE)
         return NULL;
-    if (bytes >= LARGE)
-        return map_aligned(mapped_bytes(bytes));
+    if (bytes >= MAPPED)
+        return bytes >= LARGE ? map_aligned(mapped_bytes(bytes)) : map(mapped_bytes(bytes));
     const size_t room = (bytes / ALIGNMENT + 1) * ALIGNMENT;
     void *const memory = aligned_alloc(ALIGNMENT, room);
     if (memory)
@@ -45,7 +48,7 @@ void *hs_memory_take(size_t bytes) {
 }
 
 void hs_memory_give(void *memory, size_t bytes) {
-    if (bytes >= LARGE && memory)
+    if (bytes >= MAPPED && memory)
         (void)munmap(memory, mapped_bytes(bytes));
     else
         free(memory);

@@ -7,6 +7,17 @@ static bool serves(const hs_plan *plan, const hs_plan_request *request) {
            plan->request.length == request->length;
 }
 
+/* Plans that stand in an arena that is no more. */
+static void drop_stale(hs_plan_cache *cache) {
+    for (size_t i = 0; i < HS_CACHED_PLANS; i++) {
+        if (cache->plans[i] == NULL || cache->plans[i]->arena_generation == cache->arena.generation)
+            continue;
+        hs_plan_destroy(cache->plans[i]);
+        cache->plans[i] = NULL;
+        cache->used[i] = 0;
+    }
+}
+
 hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *request, hs_plan **plan,
                                hstep_error *error) {
     size_t oldest = 0, found = HS_CACHED_PLANS;
@@ -17,8 +28,12 @@ hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *requ
             oldest = i;
     }
     if (found == HS_CACHED_PLANS) {
+        hs_plan_request of_cache = *request;
         hs_plan *made = NULL;
-        HS_FORWARD(hs_plan_create(request, &made, error));
+        of_cache.arena = &cache->arena;
+        const hstep_status status = hs_plan_create(&of_cache, &made, error);
+        drop_stale(cache);
+        HS_FORWARD(status);
         hs_plan_destroy(cache->plans[oldest]);
         cache->plans[oldest] = made;
         found = oldest;
@@ -31,5 +46,6 @@ hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *requ
 void hs_plan_cache_clear(hs_plan_cache *cache) {
     for (size_t i = 0; i < HS_CACHED_PLANS; i++)
         hs_plan_destroy(cache->plans[i]);
+    hs_arena_destroy(&cache->arena);
     *cache = (hs_plan_cache){0};
 }

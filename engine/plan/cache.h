@@ -10,6 +10,7 @@ typedef struct hs_plan_cache {
     hs_plan *plans[HS_CACHED_PLANS];
     uint64_t used[HS_CACHED_PLANS];
     uint64_t clock;
+    hs_arena arena; /* of all of them */
 } hs_plan_cache;
 
 /* Finds the plan of that mode and shape, or makes it. It stays the cache's, and valid until the next call. */

@@ -171,8 +171,6 @@ void hs_plan_destroy(hs_plan *plan) {
     hs_backend *backend = plan->request.backend;
     if (plan->program != NULL)
         backend->api->program_destroy(backend, plan->program);
-    if (plan->arena != NULL)
-        backend->api->buffer_destroy(backend, plan->arena);
     for (size_t v = 0; v < plan->request.graph->value_count && plan->owned != NULL; v++) {
         if (plan->owned[v] != NULL)
             backend->api->buffer_destroy(backend, plan->owned[v]);

@@ -14,6 +14,16 @@ typedef enum hs_mode {
     HS_MODE_TRAIN   /* the loss, then every gradient */
 } hs_mode;
 
+/* Memory for computed values, shared by plans of which one runs at a time. All zeros is one without memory. */
+typedef struct hs_arena {
+    hs_backend *backend;
+    hs_buffer *buffer;
+    size_t bytes;
+    uint64_t generation; /* rises whenever it grows: plans of earlier ones are of no use then */
+} hs_arena;
+
+void hs_arena_destroy(hs_arena *arena);
+
 typedef struct hs_plan_request {
     hs_backend *backend;
     const hstep_graph *graph;
@@ -21,17 +31,17 @@ typedef struct hs_plan_request {
     size_t sequences, length;
     hs_buffer *const *parameters; /* by parameter index */
     hs_buffer *const *gradients;  /* alike, for HS_MODE_TRAIN: where the gradients go */
+    hs_arena *arena;              /* grown as needed */
     const hs_view *casts;         /* alike: parameters in 16 bits for products; buffer NULL where there is none */
 } hs_plan_request;
 
 typedef struct hs_plan {
     hs_plan_request request;
-    bool *needed;      /* by node */
-    hs_view *views;    /* by value - 1; buffer NULL where the plan does not need the value */
-    hs_buffer **owned; /* by value - 1: inputs, tables, the seed */
-    hs_buffer *arena;  /* all computed values that nobody keeps */
-    size_t arena_bytes;
-    hs_program *program; /* forward calls, then backward calls */
+    bool *needed;              /* by node */
+    hs_view *views;            /* by value - 1; buffer NULL where the plan does not need the value */
+    hs_buffer **owned;         /* by value - 1: inputs, tables, the seed */
+    uint64_t arena_generation; /* of the arena, where all computed values stand that nobody keeps */
+    hs_program *program;       /* forward calls, then backward calls */
     size_t forward_calls, calls;
     size_t *call_nodes; /* the node behind each call */
     uint32_t *flags;    /* of the last finish, by call */

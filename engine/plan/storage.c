@@ -122,6 +122,23 @@ static size_t lowest_offset(const placement *p, const storage *s) {
     return offset;
 }
 
+void hs_arena_destroy(hs_arena *arena) {
+    if (arena->buffer != NULL)
+        arena->backend->api->buffer_destroy(arena->backend, arena->buffer);
+    *arena = (hs_arena){.generation = arena->generation + 1};
+}
+
+/* The arena with room for `bytes`. Its contents are of no use to anyone, so the old one goes first. */
+static hstep_status grow(hs_backend *backend, hs_arena *arena, size_t bytes, hstep_error *error) {
+    if (arena->buffer != NULL && bytes <= arena->bytes)
+        return HSTEP_OK;
+    hs_arena_destroy(arena);
+    HS_FORWARD(backend->api->buffer_create(backend, bytes, &arena->buffer, error));
+    arena->backend = backend;
+    arena->bytes = bytes;
+    return HSTEP_OK;
+}
+
 static hstep_status place_all(placement *p, hstep_error *error) {
     hs_plan *plan = p->plan;
     find_last_reads(p);
@@ -134,22 +151,24 @@ static hstep_status place_all(placement *p, hstep_error *error) {
     if (plan->request.mode == HS_MODE_TRAIN)
         keep_gradients(p);
     sort_storages(p);
+    size_t arena_bytes = 0;
     for (size_t i = 0; i < p->count; i++) {
         storage *s = &p->storages[p->order[i]];
         if (s->kept != NULL || s->bytes == 0)
             continue;
         s->offset = lowest_offset(p, s);
         s->placed = true;
-        if (s->offset + s->bytes > plan->arena_bytes)
-            plan->arena_bytes = s->offset + s->bytes;
+        if (s->offset + s->bytes > arena_bytes)
+            arena_bytes = s->offset + s->bytes;
     }
-    HS_FORWARD(
-        plan->request.backend->api->buffer_create(plan->request.backend, plan->arena_bytes, &plan->arena, error));
+    hs_arena *arena = plan->request.arena;
+    HS_FORWARD(grow(plan->request.backend, arena, arena_bytes, error));
+    plan->arena_generation = arena->generation;
     for (size_t v = 0; v < p->graph->value_count; v++) {
         if (p->of_value[v] == SIZE_MAX)
             continue;
         const storage *s = &p->storages[p->of_value[v]];
-        plan->views[v].buffer = s->kept != NULL ? s->kept : plan->arena;
+        plan->views[v].buffer = s->kept != NULL ? s->kept : arena->buffer;
         plan->views[v].offset = s->offset;
     }
     return HSTEP_OK;

@@ -19,13 +19,6 @@ hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t le
     return hs_plan_cache_get(&trainer->plans, &request, plan, error);
 }
 
-hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequences, size_t length, hstep_error *error) {
-    HS_RETURN_IF(trainer == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_trainer_prepare needs a trainer");
-    HS_FORWARD(hs_batch_check_shape(sequences, length, error));
-    hs_plan *plan = NULL;
-    return hs_trainer_plan(trainer, sequences, length, &plan, error);
-}
-
 hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *error) {
     hs_backend *backend = trainer->model->context->backend;
     for (size_t i = 0; i < trainer->model->parameter_count; i++)
@@ -105,6 +98,15 @@ static hstep_status check_window(hstep_trainer *trainer, const hstep_batch *wind
                  HSTEP_ERROR_ARGUMENT, "the batches' weights add up to %.17g, too %s for loss scales up to %.17g",
                  attempt->weight, attempt->weight < 1 ? "little" : "much", trainer->config.scaler.maximum);
     return HSTEP_OK;
+}
+
+hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequences, size_t length, hstep_error *error) {
+    HS_RETURN_IF(trainer == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_trainer_prepare needs a trainer");
+    HS_FORWARD(hs_batch_check_shape(sequences, length, error));
+    HS_FORWARD(check_state(trainer, error));
+    hs_plan *plan = NULL;
+    trainer->tape = (hs_tape){0};
+    return hs_trainer_plan(trainer, sequences, length, &plan, error);
 }
 
 static hstep_status run_window(hstep_trainer *trainer, const hstep_batch *window, hs_attempt *attempt,

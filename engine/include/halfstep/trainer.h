@@ -77,7 +77,9 @@ HSTEP_API void hstep_trainer_destroy(hstep_trainer *trainer);
 
 /**
  * Makes what updates with batches of this shape work with, so that the first one does not have to: memory that is short
- * is noticed here, and hstep_context_memory counts it. Plans of a few shapes are kept.
+ * is noticed here, and hstep_context_memory counts it. Plans of a few shapes are kept. A recorded forward pass is
+ * dropped.
+ * @return HSTEP_ERROR_SHAPE, HSTEP_ERROR_MEMORY, or HSTEP_ERROR_DIRTY_GRADIENT where gradients await their commit.
  */
 HSTEP_API hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequences, size_t length,
                                              hstep_error *error);

@@ -117,7 +117,7 @@ static const hs_option TABLE[] = {
      .help = "Folder for records.jsonl; without it: runs/ and a name made of time and precision"},
     {.name = "records", .group = "Output", TEXT(records), .argument = "FILE",
      .help = "Where records go instead; - is standard output"},
-    {.name = "dry-run", .group = "Output", FLAG(dry_run), .command_line_only = true,
+    {.name = "dry-run", .group = "Output", FLAG(dry_run),
      .help = "Train nothing: check options and data, and print one JSON object with the memory that the run will take"},
     {.name = "quiet", .group = "Output", FLAG(quiet), .help = "No progress, no summary"},
     {.name = "config", .group = "Output", TEXT(config), .command_line_only = true, .argument = "FILE",
