@@ -1,8 +1,8 @@
 /*
  * Exact products beside OpenBLAS sgemm: every kit that this processor can run, fp16 and bf16, over seven shapes of a
- * decoder. Casting, packing and the last rounding count on our side; OpenBLAS gets f32 operands. Repeats are
- * interleaved, a figure is the median of the ratios of each repeat. One thread is timed by its processor time, several
- * by the clock on the wall.
+ * decoder. Packing and the last rounding count on our side, and casting where the operands are f64 (--slots f64) and
+ * not 16 bits; OpenBLAS gets f32 operands. Repeats are interleaved, a figure is the median of the ratios of each
+ * repeat. One thread is timed by its processor time, several by the clock on the wall.
  *
  * OpenBLAS reads OPENBLAS_CORETYPE when it is loaded, so the program starts itself again with the kernel asked for: it
  * does not know every processor, and takes a slow kernel where it does not.
@@ -20,6 +20,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
+#include "precision/format.h"
 
 enum { KITS = 4, PRECISIONS = 2, WAYS = KITS * PRECISIONS, MOST_REPEATS = 101 };
 
@@ -38,14 +39,15 @@ typedef struct options {
     const char *core, *forms;
     unsigned threads;
     int repeats;
-    bool portable;
+    bool portable, wide;
 } options;
 
 typedef struct operands {
     const shape *shape;
     bool a_turned, b_turned;
-    float *a, *b, *y;      /* OpenBLAS's */
-    hs_buffer *buffers[3]; /* ours: f64 slots */
+    float *a, *b, *y;                  /* OpenBLAS's */
+    hs_buffer *buffers[PRECISIONS][3]; /* ours */
+    bool wide;                         /* they are f64 */
 } operands;
 
 /* Whether a way is measured: its lever is there and computes in its precision by itself. */
@@ -70,26 +72,44 @@ static double now(unsigned threads) {
 }
 
 /* Uniform in [-0.2, 0.2). */
-static void fill(size_t count, float *x, double *y, unsigned seed) {
+static void fill(size_t count, float *x, unsigned seed) {
     uint32_t state = seed;
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525U + 1013904223U;
         x[i] = ((float)(state >> 8) * 0x1p-24F - 0.5F) * 0.4F;
-        y[i] = (double)x[i];
     }
+}
+
+static void copy(size_t count, const float *x, hstep_format format, bool wide, void *y) {
+    for (size_t i = 0; i < count; i++)
+        if (wide)
+            ((double *)y)[i] = (double)x[i];
+        else
+            ((uint16_t *)y)[i] = hs_encode(format, (double)x[i]);
+}
+
+static hstep_dtype dtype_of(bool wide, hstep_precision precision) {
+    return wide ? HSTEP_DTYPE_F64 : precision == HSTEP_PRECISION_FP16 ? HSTEP_DTYPE_FP16 : HSTEP_DTYPE_BF16;
 }
 
 static operands make_operands(const shape *s, const options *o, hs_backend *backend) {
     const size_t counts[3] = {(size_t)s->m * (size_t)s->k, (size_t)s->k * (size_t)s->n, (size_t)s->m * (size_t)s->n};
-    operands p = {.shape = s, .a_turned = o->forms[0] == 'T', .b_turned = o->forms[1] == 'T'};
+    operands p = {.shape = s, .a_turned = o->forms[0] == 'T', .b_turned = o->forms[1] == 'T', .wide = o->wide};
     p.a = checked(aligned_alloc(64, (counts[0] * sizeof(float) / 64 + 1) * 64));
     p.b = checked(aligned_alloc(64, (counts[1] * sizeof(float) / 64 + 1) * 64));
     p.y = checked(aligned_alloc(64, (counts[2] * sizeof(float) / 64 + 1) * 64));
-    for (int i = 0; i < 3; i++)
-        if (backend->api->buffer_create(backend, counts[i] * sizeof(double), &p.buffers[i], NULL) != HSTEP_OK)
-            checked(NULL);
-    fill(counts[0], p.a, (double *)(void *)p.buffers[0]->data, 1);
-    fill(counts[1], p.b, (double *)(void *)p.buffers[1]->data, 2);
+    fill(counts[0], p.a, 1);
+    fill(counts[1], p.b, 2);
+    for (int way = 0; way < PRECISIONS; way++) {
+        const hstep_format format = hs_precision_format(precisions[way]);
+        hs_buffer **buffers = p.buffers[way];
+        for (int i = 0; i < 3; i++)
+            if (backend->api->buffer_create(backend, counts[i] * hs_dtype_size(dtype_of(o->wide, precisions[way])),
+                                            &buffers[i], NULL) != HSTEP_OK)
+                checked(NULL);
+        copy(counts[0], p.a, format, o->wide, buffers[0]->data);
+        copy(counts[1], p.b, format, o->wide, buffers[1]->data);
+    }
     memset(p.y, 0, counts[2] * sizeof(float));
     return p;
 }
@@ -98,26 +118,30 @@ static void free_operands(operands *p, hs_backend *backend) {
     free(p->a);
     free(p->b);
     free(p->y);
-    for (int i = 0; i < 3; i++)
-        backend->api->buffer_destroy(backend, p->buffers[i]);
+    for (int way = 0; way < PRECISIONS; way++)
+        for (int i = 0; i < 3; i++)
+            backend->api->buffer_destroy(backend, p->buffers[way][i]);
 }
 
-static hs_view view_of(hs_buffer *buffer, int rows, int columns, bool turned) {
+static hs_view view_of(hs_buffer *buffer, hstep_dtype dtype, int rows, int columns, bool turned) {
     const size_t r = (size_t)(turned ? columns : rows), c = (size_t)(turned ? rows : columns);
-    return (hs_view){.buffer = buffer, .dtype = HSTEP_DTYPE_F64, .rank = 2, .dims = {r, c}, .strides = {c, 1}};
+    return (hs_view){.buffer = buffer, .dtype = dtype, .rank = 2, .dims = {r, c}, .strides = {c, 1}};
 }
 
-static hs_program *make_program(const operands *p, hstep_precision precision, hs_backend *backend) {
+static hs_program *make_program(const operands *p, int way, hs_backend *backend) {
     const shape *s = p->shape;
-    const hs_call call = {
-        .operation = HS_OP_MATMUL,
-        .precision = precision,
-        .attributes = {.a_form = p->a_turned ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE,
-                       .b_form = p->b_turned ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE},
-        .input_count = 2,
-        .output_count = 1,
-        .inputs = {view_of(p->buffers[0], s->m, s->k, p->a_turned), view_of(p->buffers[1], s->k, s->n, p->b_turned)},
-        .outputs = {view_of(p->buffers[2], s->m, s->n, false)}};
+    const hstep_precision precision = precisions[way];
+    const hstep_dtype dtype = dtype_of(p->wide, precision);
+    hs_buffer *const *buffers = p->buffers[way];
+    const hs_call call = {.operation = HS_OP_MATMUL,
+                          .precision = precision,
+                          .attributes = {.a_form = p->a_turned ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE,
+                                         .b_form = p->b_turned ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE},
+                          .input_count = 2,
+                          .output_count = 1,
+                          .inputs = {view_of(buffers[0], dtype, s->m, s->k, p->a_turned),
+                                     view_of(buffers[1], dtype, s->k, s->n, p->b_turned)},
+                          .outputs = {view_of(buffers[2], dtype, s->m, s->n, false)}};
     hs_program *program = NULL;
     hstep_error error = {0};
     if (backend->api->program_create(backend, &call, 1, &program, &error) != HSTEP_OK) {
@@ -163,7 +187,7 @@ static void measure(const shape *s, const options *o, hs_backend *const *backend
     const double work = 2.0 * s->m * s->n * s->k;
     for (int way = 0; way < WAYS; way++)
         if (takes_part(way, o, backends))
-            programs[way] = make_program(&p, precisions[way % PRECISIONS], backends[way / PRECISIONS]);
+            programs[way] = make_program(&p, way % PRECISIONS, backends[way / PRECISIONS]);
     const int inner = 1 + (int)(0.004 / (work / 100e9));
     for (int repeat = -1; repeat < o->repeats; repeat++) {
         const int at = repeat < 0 ? 0 : repeat; /* the first one only warms up */
@@ -188,9 +212,9 @@ static void measure(const shape *s, const options *o, hs_backend *const *backend
 }
 
 static void print_head(const options *o, hs_backend *const *backends) {
-    printf("%s; OpenBLAS kernel %s; %u thread%s; forms %s; %d interleaved repeats\n",
+    printf("%s; OpenBLAS kernel %s; %u thread%s; forms %s; %s operands; %d interleaved repeats\n",
            backends[KITS - 1]->api->device(backends[KITS - 1]), openblas_get_corename(), o->threads,
-           o->threads == 1 ? "" : "s", o->forms, o->repeats);
+           o->threads == 1 ? "" : "s", o->forms, o->wide ? "f64" : "16-bit", o->repeats);
     if (strcasecmp(openblas_get_corename(), o->core) != 0)
         printf("OpenBLAS has no kernel %s here: the ratios say nothing about it\n", o->core);
     printf("GFLOP/s and ratio to sgemm\n    m      n     k     sgemm");
@@ -213,13 +237,11 @@ static void print_means(double ratios[SHAPES][WAYS]) {
 }
 
 static options read_options(int argc, char **argv) {
-    static const struct option known[] = {{"core", required_argument, NULL, 'c'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"repeats", required_argument, NULL, 'r'},
-                                          {"forms", required_argument, NULL, 'f'},
-                                          {"portable", no_argument, NULL, 'p'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"core", required_argument, NULL, 'c'},    {"threads", required_argument, NULL, 't'},
+        {"repeats", required_argument, NULL, 'r'}, {"forms", required_argument, NULL, 'f'},
+        {"slots", required_argument, NULL, 's'},   {"portable", no_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     options o = {.core = "SkylakeX", .forms = "NN", .threads = 1, .repeats = 9};
     bool help = false;
     int c;
@@ -237,6 +259,11 @@ static options read_options(int argc, char **argv) {
         case 'f':
             o.forms = optarg;
             break;
+        case 's':
+            o.wide = strcmp(optarg, "f64") == 0;
+            if (!o.wide && strcmp(optarg, "16") != 0)
+                o.threads = 0;
+            break;
         case 'p':
             o.portable = true;
             break;
@@ -250,7 +277,7 @@ static options read_options(int argc, char **argv) {
     if (help || o.threads == 0 || o.repeats < 1 || o.repeats > MOST_REPEATS || strlen(o.forms) != 2) {
         fprintf(help ? stdout : stderr,
                 "usage: bench_matmul [--core SkylakeX|Haswell] [--threads N] [--repeats 1..%d] [--forms NN|NT|TN|TT] "
-                "[--portable]\n",
+                "[--slots 16|f64] [--portable]\n",
                 MOST_REPEATS);
         exit(help ? 0 : 2);
     }
