@@ -94,22 +94,27 @@ typedef struct hs_sums {
     _Alignas(64) unsigned char bytes[HS_TILE_BYTES];
 } hs_sums;
 
+/* The bits of the least f32 that rounds to an infinity. */
+enum { HS_FP16_BEYOND = 0x477ff000, HS_BF16_BEYOND = 0x7f7f8000 };
+
 /* What a tile prefetches, an address at each step; it may lie outside any operand. */
 typedef struct hs_ahead {
     uintptr_t at, step;
 } hs_ahead;
+
+/*
+ * Continues the sums of a tile over `depth` steps, from zeros where `fresh`. Loads the line at `ahead` and the ones
+ * every `ahead.step` bytes after it into the second-level cache meanwhile.
+ */
+typedef void hs_walk(size_t depth, const void *a, const void *b, bool fresh, void *sums, hs_ahead ahead);
 
 struct hs_kit {
     size_t element;      /* bytes of an operand and of a sum */
     size_t depth;        /* steps of a chain that are best packed at a time: panels stay near the processor */
     hs_side left, right; /* their widths are the tile */
 
-    /*
-     * Continues the sums of the first `rows` rows over `depth` steps, from zeros where `fresh`. `fused`: hs_fusible.
-     * Loads the line at `ahead` and the ones every `ahead.step` bytes after it into the second-level cache meanwhile.
-     */
-    void (*tile)(size_t rows, size_t depth, const void *a, const void *b, bool fused, bool fresh, void *sums,
-                 hs_ahead ahead);
+    /* By whether multiply-adds are fused (hs_fusible), and by the rows of the tile less one. */
+    hs_walk *const *walks[2];
 
     /* Continues the sums of one row over one step. */
     void (*step)(size_t row, const void *a, const void *b, void *sums);
@@ -133,7 +138,7 @@ static inline size_t hs_panels(size_t lines, size_t width) { return (lines + wid
 /* A tile that prefetches nothing. */
 static inline void hs_tile(const hs_kit *kit, size_t rows, size_t depth, const void *a, const void *b, bool fused,
                            bool fresh, void *sums) {
-    kit->tile(rows, depth, a, b, fused, fresh, sums, (hs_ahead){(uintptr_t)sums, 0});
+    kit->walks[fused][rows - 1](depth, a, b, fresh, sums, (hs_ahead){(uintptr_t)sums, 0});
 }
 
 /* Bytes of a panel. */

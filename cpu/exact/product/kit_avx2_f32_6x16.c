@@ -6,6 +6,7 @@
 #define HS_LANES 8
 #define HS_ROWS 6
 #define HS_ROW_PITCH 8
+#define HS_UNROLL_STEPS HS_UNROLL_FOUR
 #define HS_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
 static inline __m256 hs_v_load(const float *p) { return _mm256_load_ps(p); }
@@ -146,18 +147,22 @@ HS_INLINE void transpose(__m256 r[8]) {
         r[i] = t[i];
 }
 
-/* The bits of Q_h of eight sums, every NaN the one quiet NaN. */
-HS_INLINE __m128i halves(const hstep_precision h, __m256 x) {
-    const __m256i wide = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-    const __m128i nan = _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+/* The bits of Q_h of eight sums; not of NaNs. */
+HS_INLINE __m128i finite_halves(const hstep_precision h, __m256 x) {
     if (h == HSTEP_PRECISION_FP16)
-        return _mm_blendv_epi8(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT), _mm_set1_epi16(0x7e00), nan);
+        return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
     const __m256i bits = _mm256_castps_si256(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     const __m256i upper = _mm256_srli_epi32(sum, 16);
-    return _mm_blendv_epi8(_mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1)),
-                           _mm_set1_epi16(0x7fc0), nan);
+    return _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+}
+
+/* Every NaN the one quiet NaN. */
+HS_INLINE __m128i halves(const hstep_precision h, __m256 x) {
+    const __m256i wide = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m128i nan = _mm_packs_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+    return _mm_blendv_epi8(finite_halves(h, x), _mm_set1_epi16(h == HSTEP_PRECISION_FP16 ? 0x7e00 : 0x7fc0), nan);
 }
 
 HS_INLINE void put_doubles(__m256 x, size_t count, double *y) {
@@ -178,19 +183,37 @@ typedef __m128i flags;
 
 HS_INLINE bool any_nonfinite(flags f) { return (_mm_movemask_epi8(f) & 0xaaaa) != 0; }
 
-HS_INLINE flags put(const hstep_precision h, const bool half, __m256 x, size_t count, void *y) {
-    __m128i bits = halves(h, x);
+HS_INLINE void put_bits(const hstep_precision h, const bool half, __m128i bits, size_t count, void *y) {
     if (!half)
         put_doubles(value(h, bits), count, y);
     else if (count >= 8)
         _mm_storeu_si128(y, bits);
     else
         hs_store_some(bits, count, y);
+}
+
+HS_INLINE flags put(const hstep_precision h, const bool half, __m256 x, size_t count, void *y) {
+    __m128i bits = halves(h, x);
+    put_bits(h, half, bits, count, y);
     if (count < 8)
         bits =
             _mm_and_si128(bits, _mm_cmpgt_epi16(_mm_set1_epi16((short)count), _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7)));
     const __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi16(0x7fff));
     return _mm_add_epi16(magnitude, _mm_set1_epi16(h == HSTEP_PRECISION_FP16 ? 0x0400 : 0x0080));
+}
+
+HS_INLINE void put_finite(const hstep_precision h, const bool half, __m256 x, size_t count, void *y) {
+    put_bits(h, half, finite_halves(h, x), count, y);
+}
+
+HS_INLINE bool any_beyond(const hstep_precision h, size_t rows, const float *sums) {
+    __m256i largest = _mm256_setzero_si256();
+    for (size_t i = 0; i < 16 * rows; i += 8) {
+        const __m256i bits = _mm256_load_si256((const __m256i *)(const void *)(sums + i));
+        largest = _mm256_max_epu32(largest, _mm256_and_si256(bits, _mm256_set1_epi32(0x7fffffff)));
+    }
+    const __m256i finite = _mm256_set1_epi32((h == HSTEP_PRECISION_FP16 ? HS_FP16_BEYOND : HS_BF16_BEYOND) - 1);
+    return _mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, finite)) != 0;
 }
 
 #include "cpu/exact/product/pack.h"
@@ -200,5 +223,5 @@ HS_DEFINE_CASTS(fp16, HSTEP_PRECISION_FP16)
 HS_DEFINE_PARTS(bf16, HSTEP_PRECISION_BF16)
 HS_DEFINE_CASTS(bf16, HSTEP_PRECISION_BF16)
 
-const hs_kit hs_kit_avx2_fp16 = {.depth = 256, HS_PARTS(fp16), HS_CASTS(fp16)};
-const hs_kit hs_kit_avx2_bf16 = {.depth = 256, HS_PARTS(bf16), HS_CASTS(bf16)};
+const hs_kit hs_kit_avx2_fp16 = {.depth = 192, HS_PARTS(fp16), HS_CASTS(fp16)};
+const hs_kit hs_kit_avx2_bf16 = {.depth = 192, HS_PARTS(bf16), HS_CASTS(bf16)};

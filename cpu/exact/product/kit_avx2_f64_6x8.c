@@ -6,6 +6,7 @@
 #define HS_LANES 4
 #define HS_ROWS 6
 #define HS_ROW_PITCH 8
+#define HS_UNROLL_STEPS HS_UNROLL_FOUR
 #define HS_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 
 static inline __m256d hs_v_load(const double *p) { return _mm256_load_pd(p); }

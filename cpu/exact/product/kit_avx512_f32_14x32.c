@@ -149,16 +149,20 @@ HS_INLINE void transpose(__m512 r[16]) {
         r[i] = t[i];
 }
 
-/* The bits of Q_h of sixteen sums, every NaN the one quiet NaN. */
-HS_INLINE __m256i halves(const hstep_precision h, __m512 x) {
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+/* The bits of Q_h of sixteen sums; not of NaNs. */
+HS_INLINE __m256i finite_halves(const hstep_precision h, __m512 x) {
     if (h == HSTEP_PRECISION_FP16)
-        return _mm256_mask_mov_epi16(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), nan,
-                                     _mm256_set1_epi16(0x7e00));
+        return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512i bits = _mm512_castps_si512(x);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    return _mm256_mask_mov_epi16(_mm512_cvtepi32_epi16(_mm512_srli_epi32(sum, 16)), nan, _mm256_set1_epi16(0x7fc0));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(sum, 16));
+}
+
+/* Every NaN the one quiet NaN. */
+HS_INLINE __m256i halves(const hstep_precision h, __m512 x) {
+    return _mm256_mask_mov_epi16(finite_halves(h, x), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
+                                 _mm256_set1_epi16(h == HSTEP_PRECISION_FP16 ? 0x7e00 : 0x7fc0));
 }
 
 HS_INLINE void put_doubles(__m512 x, size_t count, double *y) {
@@ -181,6 +185,23 @@ HS_INLINE flags put(const hstep_precision h, const bool half, __m512 x, size_t c
         put_doubles(value(h, bits), count, y);
     return _mm256_mask_cmpge_epu16_mask(exist, _mm256_and_si256(bits, _mm256_set1_epi16(0x7fff)),
                                         _mm256_set1_epi16(h == HSTEP_PRECISION_FP16 ? 0x7c00 : 0x7f80));
+}
+
+HS_INLINE void put_finite(const hstep_precision h, const bool half, __m512 x, size_t count, void *y) {
+    const __m256i bits = finite_halves(h, x);
+    if (half)
+        _mm256_mask_storeu_epi16(y, hs_first_sixteen(count), bits);
+    else
+        put_doubles(value(h, bits), count, y);
+}
+
+HS_INLINE bool any_beyond(const hstep_precision h, size_t rows, const float *sums) {
+    __m512i largest = _mm512_setzero_si512();
+    for (size_t i = 0; i < 32 * rows; i += 16)
+        largest =
+            _mm512_max_epu32(largest, _mm512_and_si512(_mm512_load_si512(sums + i), _mm512_set1_epi32(0x7fffffff)));
+    return _mm512_cmpge_epu32_mask(largest,
+                                   _mm512_set1_epi32(h == HSTEP_PRECISION_FP16 ? HS_FP16_BEYOND : HS_BF16_BEYOND)) != 0;
 }
 
 #include "cpu/exact/product/pack.h"

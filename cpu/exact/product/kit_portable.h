@@ -78,11 +78,11 @@ static void HS_KIT(pack_right)(hs_lines lines, size_t count, size_t depth, void 
     HS_KIT(pack)(HS_COLUMNS, lines, count, depth, panel);
 }
 
-static void HS_KIT(tile)(size_t rows, size_t depth, const void *a_panel, const void *b_panel, bool fused, bool fresh,
-                         void *sums, hs_ahead ahead) {
+static void HS_KIT(walk)(size_t depth, const void *a_panel, const void *b_panel, bool fresh, void *sums,
+                         hs_ahead ahead) {
     const HS_REAL *restrict a = a_panel, *restrict b = b_panel;
     HS_REAL s[HS_ROWS][HS_COLUMNS] = {{0}};
-    (void)rows, (void)fused, (void)ahead;
+    (void)ahead;
     if (!fresh)
         memcpy(s, sums, sizeof s);
     for (size_t k = 0; k < depth; k++)
@@ -91,6 +91,10 @@ static void HS_KIT(tile)(size_t rows, size_t depth, const void *a_panel, const v
                 s[i][j] += a[k * HS_ROWS + i] * b[k * HS_COLUMNS + j];
     memcpy(sums, s, sizeof s);
 }
+
+/* Whole tiles, always. */
+static hs_walk *const HS_KIT(walks)[HS_ROWS] = {HS_KIT(walk), HS_KIT(walk), HS_KIT(walk), HS_KIT(walk)};
+_Static_assert(HS_ROWS == 4, "a walk for each number of rows");
 
 static void HS_KIT(step)(size_t row, const void *a_panel, const void *b_panel, void *sums) {
     const HS_REAL a = ((const HS_REAL *)a_panel)[row], *restrict b = b_panel;
@@ -153,7 +157,7 @@ const hs_kit HS_KIT(hs_kit_portable) = {.element = sizeof(HS_REAL),
                                         .depth = 2048 / sizeof(HS_REAL),
                                         .left = {HS_ROWS, HS_ROWS, HS_KIT(pack_left)},
                                         .right = {HS_COLUMNS, HS_COLUMNS, HS_KIT(pack_right)},
-                                        .tile = HS_KIT(tile),
+                                        .walks = {HS_KIT(walks), HS_KIT(walks)},
                                         .step = HS_KIT(step),
 #ifdef HS_HALF_OPERANDS
                                         .narrow = HS_KIT(narrow),

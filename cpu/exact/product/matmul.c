@@ -4,6 +4,7 @@
  * chain runs in ascending k, block after block, so no bit depends on how many there are.
  */
 #include <omp.h>
+#include <stdatomic.h>
 
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/product/kit.h"
@@ -39,6 +40,12 @@ typedef struct work {
     hs_range *ranges_b;
     unsigned char *sums; /* of the task's tiles between two blocks of k; NULL where there is one block */
 } work;
+
+/* A thread of the team that computes a product. Teams are told apart by hand: one thread alone needs no region, and
+ * must not meet a team of the caller's. */
+typedef struct member {
+    unsigned thread, team;
+} member;
 
 /* Part of the result: rows of a block of the left operand, by panels, and columns. */
 typedef struct task {
@@ -141,11 +148,17 @@ static unsigned char *packed_left(const product *p, size_t rows, size_t panel, s
            panel * hs_panel_bytes(p->kit, left, depth);
 }
 
-/* Called by every thread of the team: rows [row, row + rows) of the left operand. */
-static void pack_left(const product *p, size_t row, size_t rows) {
+static void wait_for_team(const member *own) {
+    if (own->team > 1) {
+#pragma omp barrier
+    }
+}
+
+/* Rows [row, row + rows) of the left operand, the share of one thread. */
+static void pack_left(const product *p, const member *own, size_t row, size_t rows) {
     const size_t panels = left_panels(p, rows), blocks = p->depth ? hs_panels(p->k, p->depth) : 0;
-#pragma omp for schedule(static)
-    for (size_t i = 0; i < panels * blocks; i++) {
+    const size_t end = panels * blocks * (own->thread + 1) / own->team;
+    for (size_t i = panels * blocks * own->thread / own->team; i < end; i++) {
         const size_t line = i / blocks * p->kit->left.width, k = i % blocks * p->depth;
         const size_t depth = smaller(p->depth, p->k - k);
         p->ranges_a[i % blocks * panels + i / blocks] = pack_panel(&p->kit->left, p->a, row + line, rows - line, k,
@@ -177,47 +190,74 @@ static void prefetch_results(hs_cells y, size_t rows, size_t columns) {
             __builtin_prefetch(hs_cells_from(y, i, j).data, 1);
 }
 
-/* One block of k for a task. Returns whether a result is nonfinite. */
-static bool compute_block(const product *p, const task *t, const work *w, size_t k) {
+/* A block of k, and what is packed of it. */
+typedef struct block {
+    size_t k, depth;
+    bool last;
+    const unsigned char *a; /* the first panel of the task */
+    const hs_range *ranges_a;
+    size_t a_bytes, b_bytes;                /* of a panel */
+    size_t next, next_columns, next_k, row; /* what is packed next; the task's first row in the block of rows */
+} block;
+
+static block block_of(const product *p, const task *t, size_t k) {
+    const size_t depth = smaller(p->depth, p->k - k), panels = left_panels(p, t->rows);
+    block b = {.k = k, .depth = depth, .last = k + depth == p->k, .row = t->first * p->kit->left.width};
+    b.a_bytes = hs_panel_bytes(p->kit, &p->kit->left, depth);
+    b.b_bytes = hs_panel_bytes(p->kit, &p->kit->right, depth);
+    b.a = packed_left(p, t->rows, t->first, k, depth);
+    b.ranges_a = p->ranges_a + (k ? k / p->depth : 0) * panels + t->first;
+    /* After the last block the thread probably goes on with the task that stands as far ahead as there are threads. */
+    b.next_k = b.last ? 0 : k + depth;
+    b.next = b.last ? t->column + p->threads * TASK_COLUMNS : t->column;
+    b.next_columns = b.next < p->n ? smaller(TASK_COLUMNS, p->n - b.next) : 0;
+    return b;
+}
+
+/* Walks panel `j` of a task's columns past its rows. Returns whether a result is nonfinite. */
+static bool compute_panel(const product *p, const task *t, const work *w, const block *b, size_t j) {
     const hs_kit *kit = p->kit;
-    const size_t depth = smaller(p->depth, p->k - k), right = hs_panels(t->columns, kit->right.width);
-    const size_t b_bytes = hs_panel_bytes(kit, &kit->right, depth);
-    const hs_range *ranges_a = p->ranges_a + (k ? k / p->depth : 0) * left_panels(p, t->rows);
-    const bool last = k + depth == p->k;
+    const size_t panels = t->last - t->first, height = kit->left.width, column = j * kit->right.width;
+    const size_t columns = smaller(kit->right.width, t->columns - column), bytes = tile_bytes(kit);
+    const unsigned char *packed_b = w->packed_b + j * b->b_bytes;
     bool nonfinite = false;
     hs_sums local;
-    for (size_t j = 0; j < right; j++)
-        w->ranges_b[j] = pack_panel(&kit->right, p->b, t->column + j * kit->right.width,
-                                    t->columns - j * kit->right.width, k, depth, w->packed_b + j * b_bytes);
-    /* After the last block the thread probably goes on with the task that stands as far ahead as there are threads. */
-    const size_t next_k = last ? 0 : k + depth, next = last ? t->column + p->threads * TASK_COLUMNS : t->column;
-    const size_t next_columns = next < p->n ? smaller(TASK_COLUMNS, p->n - next) : 0;
-    for (size_t j = 0; j < right; j++)
-        for (size_t i = t->first; i < t->last; i++) {
-            const size_t tile = j * (t->last - t->first) + i - t->first;
-            const size_t row = i * kit->left.width, column = j * kit->right.width;
-            const size_t rows = smaller(kit->left.width, t->rows - row),
-                         columns = smaller(kit->right.width, t->columns - column);
-            void *sums = w->sums ? w->sums + tile * tile_bytes(kit) : local.bytes;
-            const hs_cells y = hs_cells_from(p->y, t->row + row, t->column + column);
-            if (last)
-                prefetch_results(y, rows, columns);
-            kit->tile(rows, depth, packed_left(p, t->rows, i, k, depth), w->packed_b + j * b_bytes,
-                      hs_fusible(ranges_a[i], w->ranges_b[j]), k == 0, sums,
-                      ahead_of(p, next, next_columns, next_k, tile, sums));
-            if (last)
-                nonfinite |= kit->store(rows, columns, sums, y);
-        }
+    for (size_t i = 0; i < panels; i++) {
+        const size_t tile = j * panels + i, row = b->row + i * height, rows = smaller(height, t->rows - row);
+        void *sums = w->sums ? w->sums + tile * bytes : local.bytes;
+        const hs_cells y = hs_cells_from(p->y, t->row + row, t->column + column);
+        if (b->last)
+            prefetch_results(y, rows, columns);
+        kit->walks[hs_fusible(b->ranges_a[i], w->ranges_b[j])][rows - 1](
+            b->depth, b->a + i * b->a_bytes, packed_b, b->k == 0, sums,
+            ahead_of(p, b->next, b->next_columns, b->next_k, tile, sums));
+        if (b->last)
+            nonfinite |= kit->store(rows, columns, sums, y);
+    }
     return nonfinite;
 }
 
-/* Called by every thread of the team, for rows that are packed. */
-static bool multiply_rows(const product *p, size_t row, size_t rows, const work *w) {
-    const size_t panels = left_panels(p, rows), height = hs_panels(panels, p->parts),
-                 across = hs_panels(p->n, TASK_COLUMNS);
+/* One block of k for a task. */
+static bool compute_block(const product *p, const task *t, const work *w, size_t k) {
+    const hs_side *right = &p->kit->right;
+    const block b = block_of(p, t, k);
+    const size_t panels = hs_panels(t->columns, right->width);
     bool nonfinite = false;
-#pragma omp for schedule(dynamic)
-    for (size_t i = 0; i < hs_panels(panels, height) * across; i++) {
+    for (size_t j = 0; j < panels; j++)
+        w->ranges_b[j] = pack_panel(right, p->b, t->column + j * right->width, t->columns - j * right->width, k,
+                                    b.depth, w->packed_b + j * b.b_bytes);
+    for (size_t j = 0; j < panels; j++)
+        nonfinite |= compute_panel(p, t, w, &b, j);
+    return nonfinite;
+}
+
+/* Rows that are packed: the first tasks by the number of the thread, the others as they come. */
+static bool multiply_rows(const product *p, const member *own, size_t row, size_t rows, const work *w,
+                          atomic_size_t *next) {
+    const size_t panels = left_panels(p, rows), height = hs_panels(panels, p->parts),
+                 across = hs_panels(p->n, TASK_COLUMNS), tasks = hs_panels(panels, height) * across;
+    bool nonfinite = false;
+    for (size_t i = own->thread; i < tasks; i = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) {
         task t = {.row = row, .rows = rows, .first = i / across * height, .column = i % across * TASK_COLUMNS};
         t.last = smaller(t.first + height, panels);
         t.columns = smaller(TASK_COLUMNS, p->n - t.column);
@@ -230,15 +270,19 @@ static bool multiply_rows(const product *p, size_t row, size_t rows, const work 
     return nonfinite;
 }
 
-/* Called by every thread of the team. */
-static bool multiply(const product *p) {
-    unsigned char *mine = p->works + (size_t)omp_get_thread_num() * p->work_bytes;
+/* What one thread does of a product. */
+static bool multiply(const product *p, const member *own, atomic_size_t *next) {
+    unsigned char *mine = p->works + own->thread * p->work_bytes;
     const work w = work_at(p, &mine);
     bool nonfinite = false;
     for (size_t row = 0; row < p->m; row += p->rows) {
         const size_t rows = smaller(p->rows, p->m - row);
-        pack_left(p, row, rows);
-        nonfinite |= multiply_rows(p, row, rows, &w);
+        pack_left(p, own, row, rows);
+        if (own->thread == 0)
+            atomic_store_explicit(next, own->team, memory_order_relaxed);
+        wait_for_team(own);
+        nonfinite |= multiply_rows(p, own, row, rows, &w, next);
+        wait_for_team(own);
     }
     return nonfinite;
 }
@@ -250,8 +294,15 @@ void hs_exact_matmul(const hs_call *call, hs_kernel_run *run) {
     p.b.data = hs_in(call, 1);
     p.y.data = hs_out(call, 0);
     bool nonfinite = false;
-    /* A region of its own even for one thread: the loops inside must not bind to a team of the caller's. */
-#pragma omp parallel num_threads(p.threads) if (p.threads > 1) reduction(|| : nonfinite)
-    nonfinite = multiply(&p);
+    atomic_size_t next;
+    if (p.threads == 1) {
+        nonfinite = multiply(&p, &(member){0, 1}, &next);
+    } else {
+#pragma omp parallel num_threads(p.threads) reduction(|| : nonfinite)
+        {
+            const member own = {(unsigned)omp_get_thread_num(), (unsigned)omp_get_num_threads()};
+            nonfinite = multiply(&p, &own, &next);
+        }
+    }
     run->nonfinite = run->nonfinite || nonfinite;
 }

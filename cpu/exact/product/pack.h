@@ -9,6 +9,8 @@
  * and, where HS_HALVES is defined, for operands in 16 bits
  *   pairs(h, x, count, s)                the first `count` of 2 * HS_LANES operands as they stand, the others 0
  *   pair_value(h, x, odd)                the even or the odd ones of them, in f32
+ *   any_beyond(h, rows, sums)            whether Q_h of any sum of a tile is not finite
+ *   put_finite(h, half, x, count, y)     put, for a tile without such sums
  */
 #include "cpu/exact/product/kit.h"
 
@@ -98,13 +100,23 @@ HS_INLINE void pack(const hstep_precision h, const size_t pitch, hs_lines lines,
 
 HS_INLINE bool store_as(const hstep_precision h, const bool half, size_t rows, size_t columns, const HS_REAL *sums,
                         hs_cells y) {
+    const size_t pitch = y.pitch * hs_slot(half), beside = HS_LANES * hs_slot(half);
     unsigned char *target = y.data;
+#ifdef HS_HALVES
+    if (!any_beyond(h, rows, sums)) {
+        for (size_t i = 0; i < rows; i++, sums += 2 * HS_LANES, target += pitch) {
+            put_finite(h, half, hs_v_load(sums), columns, target);
+            if (columns > HS_LANES)
+                put_finite(h, half, hs_v_load(sums + HS_LANES), columns - HS_LANES, target + beside);
+        }
+        return false;
+    }
+#endif
     flags nonfinite = {0};
-    for (size_t i = 0; i < rows; i++, sums += 2 * HS_LANES, target += y.pitch * hs_slot(half)) {
+    for (size_t i = 0; i < rows; i++, sums += 2 * HS_LANES, target += pitch) {
         nonfinite |= put(h, half, hs_v_load(sums), columns, target);
         if (columns > HS_LANES)
-            nonfinite |=
-                put(h, half, hs_v_load(sums + HS_LANES), columns - HS_LANES, target + HS_LANES * hs_slot(half));
+            nonfinite |= put(h, half, hs_v_load(sums + HS_LANES), columns - HS_LANES, target + beside);
     }
     return any_nonfinite(nonfinite);
 }
@@ -129,7 +141,8 @@ HS_INLINE bool store(const hstep_precision h, size_t rows, size_t columns, const
 
 #define HS_PARTS(name)                                                                                                 \
     .element = sizeof(HS_REAL), .left = {HS_ROWS, HS_ROW_PITCH, pack_left_##name},                                     \
-    .right = {2 * HS_LANES, 2 * HS_LANES, pack_right_##name}, .tile = tile, .step = step, .store = store_##name
+    .right = {2 * HS_LANES, 2 * HS_LANES, pack_right_##name}, .walks = {walks_apart, walks_fused}, .step = step,       \
+    .store = store_##name
 
 #ifdef HS_HALVES
 #define HS_DEFINE_CASTS(name, h)                                                                                       \

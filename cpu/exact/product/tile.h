@@ -3,18 +3,24 @@
  * Included once for an element type, with
  *   HS_REAL, HS_VECTOR, HS_LANES    the type, a vector of it, and how many it holds
  *   HS_ROWS, HS_ROW_PITCH           of a left panel
+ *   HS_UNROLL_STEPS                 HS_UNROLL_FOUR, where a step of k is short beside the counting of steps
  *   HS_HEIGHTS(X)                   X(1) X(2) ... X(HS_ROWS)
  *   hs_v_load, hs_v_store, hs_v_splat, hs_v_zero, hs_v_multiply_add   the last as two roundings
  *   HS_V_FUSED(a, b, c)             as one rounding; undefined where the policy never allows that
- * Defines tile and step, as in hs_kit. Every number of rows has a function of its own: a tile on the lower edge does no
- * needless work.
+ * Defines walks_apart, walks_fused and step, as in hs_kit. Every number of rows has a function of its own: a tile on
+ * the lower edge does no needless work.
  */
 #include "cpu/exact/product/kit.h"
 
 #ifdef __clang__
 #define HS_UNROLL _Pragma("clang loop unroll(full)")
+#define HS_UNROLL_FOUR _Pragma("clang loop unroll_count(4)")
 #else
 #define HS_UNROLL _Pragma("GCC unroll 16")
+#define HS_UNROLL_FOUR _Pragma("GCC unroll 4")
+#endif
+#ifndef HS_UNROLL_STEPS
+#define HS_UNROLL_STEPS
 #endif
 
 /* One more product on a sum. */
@@ -36,6 +42,7 @@ static inline __attribute__((always_inline)) void walk(const size_t rows, const 
         s[i][0] = fresh ? hs_v_zero() : hs_v_load(sums + 2 * i * HS_LANES);
         s[i][1] = fresh ? hs_v_zero() : hs_v_load(sums + (2 * i + 1) * HS_LANES);
     }
+    HS_UNROLL_STEPS
     for (size_t k = 0; k < depth; k++, a += HS_ROW_PITCH, b += 2 * HS_LANES, ahead.at += ahead.step) {
         _mm_prefetch((const char *)ahead.at, _MM_HINT_T1);
         const HS_VECTOR b0 = hs_v_load(b), b1 = hs_v_load(b + HS_LANES);
@@ -53,10 +60,8 @@ static inline __attribute__((always_inline)) void walk(const size_t rows, const 
     }
 }
 
-typedef void walk_rows(size_t depth, const HS_REAL *a, const HS_REAL *b, bool fresh, HS_REAL *sums, hs_ahead ahead);
-
 #define HS_DEFINE_APART(rows)                                                                                          \
-    static void walk_apart_##rows(size_t depth, const HS_REAL *a, const HS_REAL *b, bool fresh, HS_REAL *sums,         \
+    static void walk_apart_##rows(size_t depth, const void *a, const void *b, bool fresh, void *sums,                  \
                                   hs_ahead ahead) {                                                                    \
         walk(rows, false, depth, a, b, fresh, sums, ahead);                                                            \
     }
@@ -65,7 +70,7 @@ HS_HEIGHTS(HS_DEFINE_APART)
 
 #ifdef HS_V_FUSED
 #define HS_DEFINE_FUSED(rows)                                                                                          \
-    static void walk_fused_##rows(size_t depth, const HS_REAL *a, const HS_REAL *b, bool fresh, HS_REAL *sums,         \
+    static void walk_fused_##rows(size_t depth, const void *a, const void *b, bool fresh, void *sums,                  \
                                   hs_ahead ahead) {                                                                    \
         walk(rows, true, depth, a, b, fresh, sums, ahead);                                                             \
     }
@@ -75,13 +80,8 @@ HS_HEIGHTS(HS_DEFINE_FUSED)
 #define HS_NAME_FUSED HS_NAME_APART
 #endif
 
-/* By whether they are fused, and by rows - 1. */
-static walk_rows *const walks[2][HS_ROWS] = {{HS_HEIGHTS(HS_NAME_APART)}, {HS_HEIGHTS(HS_NAME_FUSED)}};
-
-static void tile(size_t rows, size_t depth, const void *a, const void *b, bool fused, bool fresh, void *sums,
-                 hs_ahead ahead) {
-    walks[fused][rows - 1](depth, a, b, fresh, sums, ahead);
-}
+static hs_walk *const walks_apart[HS_ROWS] = {HS_HEIGHTS(HS_NAME_APART)};
+static hs_walk *const walks_fused[HS_ROWS] = {HS_HEIGHTS(HS_NAME_FUSED)};
 
 static void step(size_t row, const void *a, const void *b, void *sums) {
     const HS_VECTOR x = hs_v_splat((const HS_REAL *)a + row);
