@@ -57,6 +57,7 @@ hstep_status hstep_model_prepare_loss(hstep_model *model, size_t sequences, size
 /* Feeds a batch, runs the forward pass and reads one value. */
 static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
                             double *result, double *weight, hstep_error *error) {
+    HS_FORWARD(hs_model_check_whole(model, error));
     HS_FORWARD(hs_batch_check(model->graph, mode, batch, error));
     if (weight != NULL)
         HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));

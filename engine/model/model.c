@@ -20,6 +20,13 @@ void hs_model_touch(hstep_model *model, size_t index) {
     model->revision++;
 }
 
+hstep_status hs_model_check_whole(const hstep_model *model, hstep_error *error) {
+    HS_RETURN_IF(model->half_loaded, error, HSTEP_ERROR_ARGUMENT,
+                 "reading a checkpoint broke off in the middle, so that what was loaded is no state of any run; load "
+                 "one that can be read");
+    return HSTEP_OK;
+}
+
 /* ---- Life ---- */
 
 void hs_parameter_buffers_destroy(const hstep_model *model, hs_backend *backend, hs_buffer **buffers) {

@@ -22,10 +22,14 @@ struct hstep_model {
     uint64_t revision; /* rises with any of them */
     hs_plan_cache plans;
     bool has_trainer;
+    bool half_loaded; /* loading broke off: the values are of two files */
 };
 
 /* Number of elements of parameter `index`. */
 size_t hs_model_elements(const hstep_model *model, size_t index);
+
+/* Refuses a model that is half loaded. */
+hstep_status hs_model_check_whole(const hstep_model *model, hstep_error *error);
 
 /* Notes that parameter `index` has new values. */
 void hs_model_touch(hstep_model *model, size_t index);

@@ -8,6 +8,8 @@
 
 #include <halfstep/records.h>
 
+#include "engine/utf8.h"
+
 static void refuse(hs_record *record, hstep_status status, const char *name, const char *why) {
     if (record->status != HSTEP_OK)
         return;
@@ -112,32 +114,12 @@ void hs_put_checksum(hs_record *record, json_t *object, const char *name, uint64
     put(record, object, name, json_string(digits));
 }
 
-/* Length of the well-formed UTF-8 sequence at `bytes` (Unicode, table 3-7), or 0. */
-static size_t sequence_length(const unsigned char *bytes, size_t size) {
-    const unsigned char first = bytes[0];
-    if (first < 0x80)
-        return 1;
-    if (first < 0xc2 || first > 0xf4)
-        return 0;
-    const size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (length > size)
-        return 0;
-    const unsigned char lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    const unsigned char highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (bytes[1] < lowest || bytes[1] > highest)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
 /* Copies to `text`, which holds 3 * size bytes, every stray byte replaced by U+FFFD. Returns the new size. */
 static size_t replace_stray_bytes(const unsigned char *bytes, size_t size, char *text, bool *stray) {
     size_t written = 0;
     *stray = false;
     for (size_t i = 0; i < size;) {
-        const size_t length = sequence_length(bytes + i, size - i);
+        const size_t length = hs_utf8_length(bytes + i, size - i);
         if (length == 0) {
             memcpy(text + written, "\xef\xbf\xbd", 3);
             written += 3;

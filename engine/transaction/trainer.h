@@ -41,6 +41,7 @@ struct hstep_trainer {
     hs_gradient_state gradient_state;
     hs_tape tape;
     hs_plan_cache plans;
+    bool half_loaded; /* loading broke off: moments may be of two files, weights too */
 };
 
 /* What the forward and backward passes of an attempt found, for the verdict. */
@@ -55,6 +56,9 @@ typedef struct hs_attempt {
 /* engine/transaction/verdict.c: the norm, then commit or skip; fills *update. */
 hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt, hstep_update *update,
                                hstep_error *error);
+
+/* Refuses a trainer that is half loaded. */
+hstep_status hs_trainer_check_whole(const hstep_trainer *trainer, hstep_error *error);
 
 /* Zeroes the window's gradients and drops the tape. */
 hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *error);

@@ -74,7 +74,14 @@ static hstep_status run_batch(hstep_trainer *trainer, const hstep_batch *batch, 
 
 /* ---- A whole window ---- */
 
+hstep_status hs_trainer_check_whole(const hstep_trainer *trainer, hstep_error *error) {
+    HS_RETURN_IF(trainer->half_loaded, error, HSTEP_ERROR_ARGUMENT,
+                 "reading a checkpoint into the trainer broke off in the middle; load one that can be read");
+    return hs_model_check_whole(trainer->model, error);
+}
+
 static hstep_status check_state(const hstep_trainer *trainer, hstep_error *error) {
+    HS_FORWARD(hs_trainer_check_whole(trainer, error));
     HS_RETURN_IF(trainer->gradient_state != HS_GRADIENTS_CLEAR, error, HSTEP_ERROR_DIRTY_GRADIENT,
                  "gradients of an earlier backward pass are still there; commit or clear them first");
     return HSTEP_OK;

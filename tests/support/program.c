@@ -1,10 +1,6 @@
-/* For nftw. */
-#define _XOPEN_SOURCE 700
-
 #include "support/program.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -35,21 +31,6 @@ hs_test_program hs_test_start(const char *const *arguments) {
     return program;
 }
 
-/* Reads to the end, wherever that is: files of /proc say that their size is 0. */
-static char *read_all(FILE *file, size_t *size) {
-    char *text = NULL;
-    rewind(file);
-    *size = 0;
-    for (size_t room = 1 << 12, got = 1; got > 0; room *= 2) {
-        text = realloc(text, room + 1);
-        cr_assert_not_null(text);
-        *size += got = fread(text + *size, 1, room - *size, file);
-    }
-    text[*size] = '\0';
-    fclose(file);
-    return text;
-}
-
 void hs_test_finish(hs_test_program *program) {
     int status;
     pid_t ended;
@@ -59,8 +40,8 @@ void hs_test_finish(hs_test_program *program) {
     cr_assert_eq(ended, program->pid);
     program->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     size_t size;
-    program->out = read_all(program->out_file, &program->out_size);
-    program->err = read_all(program->err_file, &size);
+    program->out = hs_test_read_stream(program->out_file, &program->out_size);
+    program->err = hs_test_read_stream(program->err_file, &size);
     cr_assert_neq(program->status, 127, "%s cannot be executed", HS_TEST_TRAINER);
 }
 
@@ -73,39 +54,6 @@ hs_test_program hs_test_run(const char *const *arguments) {
 void hs_test_program_free(hs_test_program *program) {
     free(program->out);
     free(program->err);
-}
-
-static char folder[] = "/tmp/halfstep-test-XXXXXX";
-
-void hs_test_enter_folder(void) {
-    cr_assert_not_null(mkdtemp(folder));
-    cr_assert_eq(chdir(folder), 0);
-}
-
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *place) {
-    (void)status;
-    (void)kind;
-    (void)place;
-    return remove(path);
-}
-
-void hs_test_leave_folder(void) {
-    cr_assert_eq(chdir("/"), 0);
-    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-void hs_test_write_file(const char *path, const char *content) {
-    FILE *file = fopen(path, "wb");
-    cr_assert_not_null(file, "%s", path);
-    cr_assert_geq(fputs(content, file), 0);
-    cr_assert_eq(fclose(file), 0);
-}
-
-char *hs_test_read_file(const char *path) {
-    FILE *file = fopen(path, "rb");
-    cr_assert_not_null(file, "%s", path);
-    size_t size;
-    return read_all(file, &size);
 }
 
 json_t *hs_test_parse_lines(const char *text) {

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "support/folder.h"
+
 typedef struct hs_test_program {
     pid_t pid;
     FILE *out_file, *err_file;
@@ -25,15 +27,6 @@ hs_test_program hs_test_run(const char *const *arguments);
 #define HS_TEST_RUN(...) hs_test_run((const char *const[]){__VA_ARGS__, NULL})
 
 void hs_test_program_free(hs_test_program *program);
-
-/* Goes into a new empty folder, for tests that write files; the second goes out and removes it. */
-void hs_test_enter_folder(void);
-void hs_test_leave_folder(void);
-
-void hs_test_write_file(const char *path, const char *content);
-
-/* The text of a file, from malloc. */
-char *hs_test_read_file(const char *path);
 
 /* Every line of JSON Lines, parsed strictly, as one array. Fails the test where a line is no JSON. */
 json_t *hs_test_parse_lines(const char *text);

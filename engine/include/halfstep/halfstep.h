@@ -2,7 +2,7 @@
  * @file halfstep.h
  * halfstep: mixed-precision training with updates as transactions. This header includes all the others, from the
  * simple to the advanced: number.h (conversion, products), model.h and trainer.h (a decoder and its updates),
- * data.h (text as tokens), graph.h (models of one's own).
+ * checkpoint.h and tensor_file.h (what is kept in files), data.h (text as tokens), graph.h (models of one's own).
  *
  * The library never prints, exits or aborts. Functions return hstep_status and describe failures in an hstep_error
  * that the caller owns.
@@ -10,6 +10,7 @@
 #ifndef HALFSTEP_HALFSTEP_H
 #define HALFSTEP_HALFSTEP_H
 
+#include <halfstep/checkpoint.h>
 #include <halfstep/context.h>
 #include <halfstep/data.h>
 #include <halfstep/graph.h>
@@ -18,6 +19,7 @@
 #include <halfstep/number.h>
 #include <halfstep/optim.h>
 #include <halfstep/records.h>
+#include <halfstep/tensor_file.h>
 #include <halfstep/trainer.h>
 #include <halfstep/types.h>
 

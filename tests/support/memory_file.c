@@ -1,0 +1,36 @@
+#include "support/memory_file.h"
+
+#include <string.h>
+
+static int open_memory(void *state, const char *path, hs_file_access access) {
+    (void)state;
+    (void)path;
+    return access == HS_FILE_READ ? 1000 : -1;
+}
+
+static int status_of_memory(void *state, int file, hs_file_status *status) {
+    (void)file;
+    *status = (hs_file_status){.size = ((hs_test_memory_file *)state)->size, .regular = true, .links = 1};
+    return 0;
+}
+
+static ssize_t read_memory(void *state, int file, void *data, size_t size, uint64_t offset) {
+    const hs_test_memory_file *from = state;
+    (void)file;
+    if (offset >= from->size)
+        return 0;
+    const size_t count = size < from->size - offset ? size : from->size - (size_t)offset;
+    memcpy(data, from->bytes + offset, count);
+    return (ssize_t)count;
+}
+
+static int close_memory(void *state, int file) {
+    (void)state;
+    (void)file;
+    return 0;
+}
+
+hs_files hs_test_memory_files(hs_test_memory_file *file) {
+    return (hs_files){
+        .state = file, .open = open_memory, .status = status_of_memory, .read = read_memory, .close = close_memory};
+}
