@@ -5,35 +5,76 @@
 #include <xxhash.h>
 
 #include "engine/error.h"
-#include "precision/arithmetic.h"
 
-static const double HELD_OUT_SHARE = 0.1;
+/* Mappings of so many bytes in all may stay in memory. */
+enum { RESIDENT = 1 << 26 };
 
-hstep_status hs_dataset_adopt(unsigned char *bytes, size_t size, hstep_dataset **dataset, hstep_error *error) {
-    hstep_dataset *made = malloc(sizeof *made);
-    if (made == NULL) {
-        free(bytes);
+hstep_status hs_dataset_allocate(size_t capacity, hstep_dataset **dataset, hstep_error *error) {
+    hstep_dataset *made = calloc(1, sizeof *made);
+    if (made != NULL)
+        made->files = calloc(capacity, sizeof *made->files);
+    if (made == NULL || made->files == NULL) {
+        hstep_dataset_destroy(made);
         return hs_fail_memory(error, "a dataset");
     }
-    *made = (hstep_dataset){.bytes = bytes, .size = size, .training = size, .checksum = XXH3_64bits(bytes, size)};
     *dataset = made;
-    return hstep_dataset_hold_out(made, HELD_OUT_SHARE, error);
+    return HSTEP_OK;
+}
+
+hstep_status hs_dataset_examine(hstep_dataset *dataset, size_t vocabulary, hstep_error *error) {
+    XXH3_state_t *all = XXH3_createState();
+    if (all == NULL)
+        return hs_fail_memory(error, "a checksum");
+    (void)XXH3_64bits_reset(all);
+    hstep_status status = HSTEP_OK;
+    dataset->type = dataset->files[0].known.type;
+    for (size_t i = 0; i < dataset->file_count && status == HSTEP_OK; ++i) {
+        hs_file *file = &dataset->files[i];
+        file->known.first = dataset->tokens;
+        dataset->tokens += file->known.tokens;
+        dataset->mapped += file->mapped ? file->size : 0;
+        status = hs_file_scan(file, vocabulary, all, error);
+    }
+    dataset->vocabulary = vocabulary;
+    dataset->training = dataset->tokens;
+    dataset->checksum = XXH3_64bits_digest(all);
+    (void)XXH3_freeState(all);
+    return status;
+}
+
+static hstep_status make_from_bytes(hstep_dataset *dataset, const void *bytes, size_t size, hstep_error *error) {
+    hs_file *file = &dataset->files[0];
+    dataset->file_count = 1;
+    file->known.name = strdup("memory");
+    file->bytes = malloc(size);
+    if (file->known.name == NULL || file->bytes == NULL)
+        return hs_fail_memory(error, "a text");
+    memcpy(file->bytes, bytes, size);
+    file->size = size;
+    HS_FORWARD(hs_file_recognize(file, HSTEP_TOKENS_BYTES, error));
+    HS_FORWARD(hs_dataset_examine(dataset, HSTEP_BYTE_VOCABULARY, error));
+    return hstep_dataset_hold_out(dataset, HS_HELD_OUT_SHARE, error);
 }
 
 hstep_status hstep_dataset_from_bytes(const void *bytes, size_t size, hstep_dataset **dataset, hstep_error *error) {
     HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: the place for the result is NULL");
     HS_RETURN_IF(bytes == NULL || size == 0, error, HSTEP_ERROR_ARGUMENT, "the text is empty: give at least one byte");
-    unsigned char *copy = malloc(size);
-    if (copy == NULL)
-        return hs_fail_memory(error, "a text");
-    memcpy(copy, bytes, size);
-    return hs_dataset_adopt(copy, size, dataset, error);
+    hstep_dataset *made = NULL;
+    HS_FORWARD(hs_dataset_allocate(1, &made, error));
+    const hstep_status status = make_from_bytes(made, bytes, size, error);
+    if (status == HSTEP_OK)
+        *dataset = made;
+    else
+        hstep_dataset_destroy(made);
+    return status;
 }
 
 void hstep_dataset_destroy(hstep_dataset *dataset) {
     if (dataset == NULL)
         return;
-    free(dataset->bytes);
+    for (size_t i = 0; i < dataset->file_count; ++i)
+        hs_file_close(&dataset->files[i]);
+    free(dataset->files);
     free(dataset);
 }
 
@@ -41,53 +82,96 @@ hstep_status hstep_dataset_hold_out(hstep_dataset *dataset, double share, hstep_
     HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
     HS_RETURN_IF(!(share >= 0 && share < 1), error, HSTEP_ERROR_ARGUMENT,
                  "the held-out share is %g: give one from 0 up to, but not including, 1", share);
-    const size_t held = (size_t)((double)dataset->size * share);
-    return hstep_dataset_split_at(dataset, dataset->size - held, error);
+    const size_t held = (size_t)((double)dataset->tokens * share);
+    return hstep_dataset_split_at(dataset, dataset->tokens - held, error);
 }
 
 hstep_status hstep_dataset_split_at(hstep_dataset *dataset, size_t training_tokens, hstep_error *error) {
     HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
-    HS_RETURN_IF(training_tokens == 0 || training_tokens > dataset->size, error, HSTEP_ERROR_ARGUMENT,
-                 "training on %zu of a text's %zu tokens: give from 1 to all of them", training_tokens, dataset->size);
+    HS_RETURN_IF(dataset->fixed_split, error, HSTEP_ERROR_ARGUMENT,
+                 "the data has files of its own to evaluate on: they are what is held out");
+    HS_RETURN_IF(training_tokens == 0 || training_tokens > dataset->tokens, error, HSTEP_ERROR_ARGUMENT,
+                 "training on %zu of the data's %zu tokens: give from 1 to all of them", training_tokens,
+                 dataset->tokens);
     dataset->training = training_tokens;
     return HSTEP_OK;
 }
 
-size_t hstep_dataset_tokens(const hstep_dataset *dataset) { return dataset->size; }
+size_t hstep_dataset_tokens(const hstep_dataset *dataset) { return dataset->tokens; }
 
 size_t hstep_dataset_training_tokens(const hstep_dataset *dataset) { return dataset->training; }
 
+hstep_token_type hstep_dataset_token_type(const hstep_dataset *dataset) { return dataset->type; }
+
+size_t hstep_dataset_vocabulary(const hstep_dataset *dataset) { return dataset->vocabulary; }
+
 uint64_t hstep_dataset_checksum(const hstep_dataset *dataset) { return dataset->checksum; }
 
-hstep_status hstep_dataset_check(const hstep_dataset *dataset, size_t length, hstep_error *error) {
-    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
-    HS_RETURN_IF(length == 0, error, HSTEP_ERROR_ARGUMENT, "a context of 0 tokens holds nothing: give at least 1");
-    HS_RETURN_IF(dataset->training <= length, error, HSTEP_ERROR_INPUT_FILE,
-                 "the text has %zu token%s, of which %zu %s for training; a context of %zu needs at least %zu: give "
-                 "more text, a shorter context or a smaller held-out share",
-                 dataset->size, dataset->size == 1 ? "" : "s", dataset->training, dataset->training == 1 ? "is" : "are",
-                 length, length + 1);
-    HS_RETURN_IF(dataset->size - dataset->training == 1, error, HSTEP_ERROR_INPUT_FILE,
-                 "the text has %zu tokens, of which only 1 is held out; an evaluation needs 2: give more text or "
-                 "another held-out share",
-                 dataset->size);
+size_t hstep_dataset_file_count(const hstep_dataset *dataset) { return dataset->file_count; }
+
+hstep_status hstep_dataset_file(const hstep_dataset *dataset, size_t index, hstep_data_file *file, hstep_error *error) {
+    HS_RETURN_IF(dataset == NULL || file == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: an argument is NULL");
+    HS_RETURN_IF(index >= dataset->file_count, error, HSTEP_ERROR_ARGUMENT, "file %zu of a dataset of %zu", index,
+                 dataset->file_count);
+    *file = dataset->files[index].known;
     return HSTEP_OK;
 }
 
-double hstep_dataset_unigram_loss(const hstep_dataset *dataset) {
-    uint64_t counts[256];
-    for (int b = 0; b < 256; ++b)
-        counts[b] = 1;
-    for (size_t i = 0; i < dataset->training; ++i)
-        ++counts[dataset->bytes[i]];
-    const double total = (double)dataset->training + 256;
-    const size_t first = dataset->training < dataset->size ? dataset->training : 0;
-    uint64_t seen[256] = {0};
-    for (size_t i = first; i < dataset->size; ++i)
-        ++seen[dataset->bytes[i]];
-    double sum = 0;
-    for (int b = 0; b < 256; ++b)
-        if (seen[b] != 0)
-            sum += (double)seen[b] * -hs_log((double)counts[b] / total);
-    return sum / (double)(dataset->size - first);
+/* The file that holds a token. */
+static size_t file_of(const hstep_dataset *dataset, size_t token) {
+    size_t low = 0, high = dataset->file_count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (dataset->files[middle].known.first <= token)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void hs_dataset_copy(const hstep_dataset *dataset, size_t first, size_t count, int32_t *tokens) {
+    for (size_t i = file_of(dataset, first); count > 0; ++i) {
+        const hs_file *file = &dataset->files[i];
+        const size_t from = first - file->known.first, left = file->known.tokens - from;
+        const size_t part = count < left ? count : left;
+        hs_file_read(file, from, part, tokens);
+        first += part;
+        count -= part;
+        tokens += part;
+    }
+}
+
+void hs_dataset_release(const hstep_dataset *dataset, size_t first, size_t count) {
+    if (dataset->mapped <= RESIDENT)
+        return;
+    for (size_t i = file_of(dataset, first); count > 0; ++i) {
+        const hs_file *file = &dataset->files[i];
+        const size_t from = first - file->known.first, left = file->known.tokens - from;
+        const size_t part = count < left ? count : left;
+        hs_file_release(file, from, part);
+        first += part;
+        count -= part;
+    }
+}
+
+hstep_status hstep_dataset_read(const hstep_dataset *dataset, size_t first, size_t count, int32_t *tokens,
+                                hstep_error *error) {
+    HS_RETURN_IF(dataset == NULL || (tokens == NULL && count > 0), error, HSTEP_ERROR_ARGUMENT,
+                 "dataset: an argument is NULL");
+    HS_RETURN_IF(first > dataset->tokens || count > dataset->tokens - first, error, HSTEP_ERROR_ARGUMENT,
+                 "%zu tokens from token %zu on, of the data's %zu", count, first, dataset->tokens);
+    hs_dataset_copy(dataset, first, count, tokens);
+    hs_dataset_release(dataset, first, count);
+    return HSTEP_OK;
+}
+
+size_t hs_dataset_segments(const hstep_dataset *dataset) {
+    return dataset->type == HSTEP_TOKENS_BYTES ? 1 : dataset->file_count;
+}
+
+void hs_dataset_segment(const hstep_dataset *dataset, size_t index, size_t *begin, size_t *end) {
+    const bool last = index + 1 == hs_dataset_segments(dataset);
+    *begin = dataset->files[index].known.first;
+    *end = last ? dataset->tokens : dataset->files[index + 1].known.first;
 }

@@ -1,85 +1,129 @@
-#include <errno.h>
-#include <stdio.h>
+/* A dataset from files. */
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "engine/data/dataset.h"
+#include "engine/data/files/sources.h"
 #include "engine/error.h"
 
-typedef struct text_buffer {
-    unsigned char *bytes;
-    size_t size, capacity;
-} text_buffer;
+/* Tokens are numbers of 32 bits with a sign. */
+#define LARGEST_VOCABULARY ((size_t)INT32_MAX)
 
-/* The end of a long path says more than its beginning, and a message must have room left for the reason. */
-static const char *path_end(const char *path) {
-    enum { ROOM = 240 };
-    const size_t length = strlen(path);
-    return length > ROOM ? path + length - ROOM : path;
-}
-
-static hstep_status fail_file(hstep_error *error, const char *path, const char *reason, const char *advice) {
-    const char *shown = path_end(path);
-    return hs_fail(error, HSTEP_ERROR_INPUT_FILE, "data file '%s%s': %s: %s", shown == path ? "" : "...", shown, reason,
-                   advice);
-}
-
-/* Room for at least one more byte. */
-static hstep_status grow(text_buffer *text, hstep_error *error) {
-    if (text->size < text->capacity)
-        return HSTEP_OK;
-    const size_t capacity = text->capacity == 0 ? (size_t)1 << 16 : text->capacity * 2;
-    unsigned char *bytes = capacity > text->capacity ? realloc(text->bytes, capacity) : NULL;
-    if (bytes == NULL)
-        return hs_fail_memory(error, "the text");
-    text->bytes = bytes;
-    text->capacity = capacity;
-    return HSTEP_OK;
-}
-
-static hstep_status read_stream(FILE *stream, const char *path, text_buffer *text, hstep_error *error) {
-    const size_t before = text->size;
-    while (!feof(stream)) {
-        HS_FORWARD(grow(text, error));
-        errno = 0;
-        text->size += fread(text->bytes + text->size, 1, text->capacity - text->size, stream);
-        if (ferror(stream))
-            return fail_file(error, path, errno != 0 ? strerror(errno) : "it cannot be read",
-                             "give a file that can be read");
-    }
-    if (text->size == before)
-        return fail_file(error, path, "it is empty", "give a file with some text");
-    return HSTEP_OK;
-}
-
-static hstep_status read_file(const char *path, text_buffer *text, hstep_error *error) {
-    struct stat status;
-    if (stat(path, &status) != 0)
-        return fail_file(error, path, strerror(errno), "check the path");
-    if (S_ISDIR(status.st_mode))
-        return fail_file(error, path, strerror(EISDIR), "give the files in it");
-    FILE *stream = fopen(path, "rb");
-    if (stream == NULL)
-        return fail_file(error, path, strerror(errno), "give a file that can be read");
-    const hstep_status result = read_stream(stream, path, text, error);
-    fclose(stream);
-    return result;
-}
-
-hstep_status hstep_dataset_load(const char *const *paths, size_t count, hstep_dataset **dataset, hstep_error *error) {
-    HS_RETURN_IF(paths == NULL || count == 0, error, HSTEP_ERROR_ARGUMENT, "no data file: name at least one");
-    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: the place for the result is NULL");
+static hstep_status check_paths(const char *const *paths, size_t count, hstep_error *error) {
+    HS_RETURN_IF(paths == NULL, error, HSTEP_ERROR_ARGUMENT, "the list of data files is NULL");
     for (size_t i = 0; i < count; ++i)
         HS_RETURN_IF(paths[i] == NULL, error, HSTEP_ERROR_ARGUMENT, "data file %zu of %zu: its path is NULL", i + 1,
                      count);
-    text_buffer text = {0};
-    for (size_t i = 0; i < count; ++i) {
-        const hstep_status status = read_file(paths[i], &text, error);
-        if (status != HSTEP_OK) {
-            free(text.bytes);
-            return status;
+    return HSTEP_OK;
+}
+
+static hstep_status check_options(const hstep_dataset_options *options, hstep_error *error) {
+    HS_RETURN_IF((unsigned)options->token_type > HSTEP_TOKENS_UINT32, error, HSTEP_ERROR_ARGUMENT,
+                 "unknown token type %d", (int)options->token_type);
+    HS_RETURN_IF(options->vocabulary > LARGEST_VOCABULARY, error, HSTEP_ERROR_ARGUMENT,
+                 "a vocabulary of %zu: give one of at most %zu", options->vocabulary, LARGEST_VOCABULARY);
+    return options->evaluation_count == 0 ? HSTEP_OK
+                                          : check_paths(options->evaluation_paths, options->evaluation_count, error);
+}
+
+static hstep_status add_sources(hs_sources *sources, const char *const *paths, size_t count, hstep_error *error) {
+    for (size_t i = 0; i < count; ++i)
+        HS_FORWARD(hs_sources_add(sources, paths[i], error));
+    return HSTEP_OK;
+}
+
+/* All files are of one type, and without a vocabulary of the caller's, of one format. */
+static hstep_status check_alike(const hs_file *first, const hs_file *file, bool vocabulary_given, hstep_error *error) {
+    if (file->known.type != first->known.type || (!vocabulary_given && file->vocabulary != first->vocabulary))
+        return hs_fail_file(error, file->known.name,
+                            "%s with tokens of %zu bytes beside %s with %zu, '%.60s': give "
+                            "one kind",
+                            file->known.format, hs_token_width(file->known.type), first->known.format,
+                            hs_token_width(first->known.type), first->known.name);
+    return HSTEP_OK;
+}
+
+static hstep_status open_files(hstep_dataset *dataset, const hs_sources *sources, const hstep_dataset_options *options,
+                               hstep_error *error) {
+    for (size_t i = 0; i < sources->count; ++i) {
+        hs_file *file = &dataset->files[i];
+        HS_FORWARD(hs_file_open(sources->paths[i], file, error));
+        dataset->file_count = i + 1;
+        HS_FORWARD(hs_file_recognize(file, options->token_type, error));
+        HS_FORWARD(check_alike(&dataset->files[0], file, options->vocabulary != 0, error));
+    }
+    return HSTEP_OK;
+}
+
+/* No file is trained on and evaluated on, under whatever names. */
+static hstep_status check_apart(const hstep_dataset *dataset, size_t trained, hstep_error *error) {
+    for (size_t i = 0; i < trained; ++i) {
+        const hs_file *a = &dataset->files[i];
+        for (size_t j = trained; j < dataset->file_count && a->regular; ++j) {
+            const hs_file *b = &dataset->files[j];
+            if (b->regular && a->device == b->device && a->inode == b->inode)
+                return hs_fail_file(error, b->known.name, "it would be trained on and evaluated on: name it once");
         }
     }
-    return hs_dataset_adopt(text.bytes, text.size, dataset, error);
+    return HSTEP_OK;
+}
+
+/* What the file's format or the caller says; raw tokens are read first, so that the message can say what they need. */
+static hstep_status examine(hstep_dataset *dataset, size_t wanted, hstep_error *error) {
+    const hs_file *first = &dataset->files[0];
+    const bool text = first->known.type == HSTEP_TOKENS_BYTES;
+    if (text && wanted != 0 && wanted != HSTEP_BYTE_VOCABULARY)
+        return hs_fail_file(error, first->known.name, "text has a vocabulary of %d, not %zu: give none with it",
+                            HSTEP_BYTE_VOCABULARY, wanted);
+    const size_t known = text ? HSTEP_BYTE_VOCABULARY : wanted != 0 ? wanted : first->vocabulary;
+    HS_FORWARD(hs_dataset_examine(dataset, known != 0 ? known : LARGEST_VOCABULARY, error));
+    if (known != 0)
+        return HSTEP_OK;
+    uint32_t largest = 0;
+    for (size_t i = 0; i < dataset->file_count; ++i)
+        largest = dataset->files[i].known.largest > largest ? dataset->files[i].known.largest : largest;
+    return hs_fail_file(error, first->known.name,
+                        "raw tokens do not say their vocabulary, and the largest here is %u: give that of their "
+                        "tokenizer, such as 50257",
+                        largest);
+}
+
+static hstep_status fill(hstep_dataset *dataset, const hs_sources *sources, size_t trained,
+                         const hstep_dataset_options *options, hstep_error *error) {
+    HS_FORWARD(open_files(dataset, sources, options, error));
+    HS_FORWARD(check_apart(dataset, trained, error));
+    HS_FORWARD(examine(dataset, options->vocabulary, error));
+    if (trained == dataset->file_count)
+        return hstep_dataset_hold_out(dataset, HS_HELD_OUT_SHARE, error);
+    HS_FORWARD(hstep_dataset_split_at(dataset, dataset->files[trained].known.first, error));
+    dataset->fixed_split = true;
+    return HSTEP_OK;
+}
+
+static hstep_status load(hs_sources *sources, const char *const *paths, size_t count,
+                         const hstep_dataset_options *options, hstep_dataset **dataset, hstep_error *error) {
+    HS_FORWARD(add_sources(sources, paths, count, error));
+    const size_t trained = sources->count;
+    HS_FORWARD(add_sources(sources, options->evaluation_paths, options->evaluation_count, error));
+    hstep_dataset *made = NULL;
+    HS_FORWARD(hs_dataset_allocate(sources->count, &made, error));
+    const hstep_status status = fill(made, sources, trained, options, error);
+    if (status == HSTEP_OK)
+        *dataset = made;
+    else
+        hstep_dataset_destroy(made);
+    return status;
+}
+
+hstep_status hstep_dataset_load(const char *const *paths, size_t count, const hstep_dataset_options *options,
+                                hstep_dataset **dataset, hstep_error *error) {
+    static const hstep_dataset_options defaults = {.token_type = HSTEP_TOKENS_AUTO};
+    options = options != NULL ? options : &defaults;
+    HS_RETURN_IF(paths == NULL || count == 0, error, HSTEP_ERROR_ARGUMENT, "no data file: name at least one");
+    HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: the place for the result is NULL");
+    HS_FORWARD(check_paths(paths, count, error));
+    HS_FORWARD(check_options(options, error));
+    hs_sources sources = {0};
+    const hstep_status status = load(&sources, paths, count, options, dataset, error);
+    hs_sources_free(&sources);
+    return status;
 }

@@ -85,7 +85,7 @@ Test(options, help_names_every_option_of_the_table_and_no_other) {
 Test(options, every_option_in_the_help_parses) {
     hs_test_program help = HS_TEST_RUN("train", "--help");
     static const char *const suitable[][2] = {
-        {"data", "missing"}, {"config", "empty.json"}, {"out", "there"}, {"records", "r"}, {"prompt", "x"}};
+        {"data", "missing"}, {"eval-data", "missing"}, {"config", "empty.json"}, {"out", "there"}, {"records", "r"}, {"prompt", "x"}};
     size_t rows;
     const hs_option *table = hs_option_table(&rows);
     for (size_t i = 0; i < rows; ++i) {

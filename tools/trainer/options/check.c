@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include <halfstep/data.h>
+
 #include "trainer/exit.h"
 #include "trainer/options/options.h"
 #include "trainer/report.h"
@@ -19,6 +21,22 @@ static int check_model(const hs_options *o) {
         return hs_report_usage("train",
                                "--kv-heads %" PRIu64 " does not divide --heads %" PRIu64 ": change one of them",
                                o->kv_heads, o->heads);
+    return HS_EXIT_DONE;
+}
+
+static bool is_given(const hs_options *o, const char *name) {
+    size_t rows;
+    return o->sources[hs_option_find(name) - hs_option_table(&rows)] != HS_SOURCE_DEFAULT;
+}
+
+static int check_data(const hs_options *o) {
+    if (o->data.count == 0 && (o->eval_data.count > 0 || o->token_type != HSTEP_TOKENS_AUTO || o->vocabulary != 0))
+        return hs_report_usage("train", "--%s is for data of yours, and the built-in corpus is not: give --data too",
+                               o->eval_data.count > 0               ? "eval-data"
+                               : o->token_type != HSTEP_TOKENS_AUTO ? "token-type"
+                                                                    : "vocabulary");
+    if (o->eval_data.count > 0 && is_given(o, "held-out"))
+        return hs_report_usage("train", "--held-out and --eval-data both say what to evaluate on: give one of them");
     return HS_EXIT_DONE;
 }
 
@@ -61,7 +79,9 @@ static int check_scaler(const hs_options *o) {
 }
 
 int hs_options_check(const hs_options *options) {
-    int status = check_model(options);
+    int status = check_data(options);
+    if (status == HS_EXIT_DONE)
+        status = check_model(options);
     if (status == HS_EXIT_DONE)
         status = check_schedule(options);
     if (status == HS_EXIT_DONE)

@@ -25,8 +25,10 @@ enum { HS_OPTIONS_MAX = 64 };
 typedef enum hs_source { HS_SOURCE_DEFAULT, HS_SOURCE_CONFIG, HS_SOURCE_COMMAND_LINE } hs_source;
 
 typedef struct hs_options {
-    hs_texts data;
+    hs_texts data, eval_data;
     double held_out;
+    int token_type; /* hstep_token_type */
+    uint64_t vocabulary;
 
     uint64_t layers, width, heads, kv_heads, feed_forward, context;
     int precision; /* hstep_precision */

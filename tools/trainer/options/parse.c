@@ -90,7 +90,7 @@ static int split(int argc, char **argv, said *list, size_t *count) {
         list[(*count)++] = (said){option, value};
     }
     if (i < argc)
-        return hs_report_usage("train", "unexpected word '%s': a text to train on is given as --data FILE", argv[i]);
+        return hs_report_usage("train", "unexpected word '%s': a text to train on is given as --data PATH", argv[i]);
     return HS_EXIT_DONE;
 }
 
@@ -145,5 +145,6 @@ int hs_options_parse(int argc, char **argv, hs_options *options) {
 
 void hs_options_free(hs_options *options) {
     free(options->data.items);
+    free(options->eval_data.items);
     json_decref(options->config_root);
 }

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include <halfstep/context.h>
+#include <halfstep/data.h>
 #include <halfstep/model.h>
 
 #include "trainer/options/options.h"
@@ -16,6 +17,11 @@ static const hs_choice BACKENDS[] = {{"auto", HSTEP_BACKEND_AUTO},
 static const hs_choice SCHEDULES[] = {
     {"constant", HSTEP_SCHEDULE_CONSTANT}, {"cosine", HSTEP_SCHEDULE_COSINE}, {NULL, 0}};
 static const hs_choice INITIALIZATIONS[] = {{"normal", HSTEP_INIT_NORMAL}, {"xavier", HSTEP_INIT_XAVIER}, {NULL, 0}};
+static const hs_choice TOKEN_TYPES[] = {{"auto", HSTEP_TOKENS_AUTO},
+                                        {"bytes", HSTEP_TOKENS_BYTES},
+                                        {"uint16", HSTEP_TOKENS_UINT16},
+                                        {"uint32", HSTEP_TOKENS_UINT32},
+                                        {NULL, 0}};
 
 /* Sizes beyond these are typing errors; what is too large for the machine is refused when memory is asked for. */
 #define MANY 1048576
@@ -27,16 +33,24 @@ static const hs_choice INITIALIZATIONS[] = {{"normal", HSTEP_INIT_NORMAL}, {"xav
 #define REAL(field, least, most) TARGET(field), .kind = HS_OPTION_REAL, .minimum = least, .maximum = most
 #define CHOICE(field, list) TARGET(field), .kind = HS_OPTION_CHOICE, .choices = list
 #define TEXT(field) TARGET(field), .kind = HS_OPTION_TEXT
+#define TEXTS(field) TARGET(field), .kind = HS_OPTION_TEXTS
 #define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG
 #define SCALE(field) REAL(scaler.field, 1, LARGEST_SCALE), .by_precision = true
 
 /* clang-format off */
 static const hs_option TABLE[] = {
-    {.name = "data", .group = "Data", TARGET(data), .kind = HS_OPTION_TEXTS, .argument = "FILE",
-     .help = "Text to train on, any bytes; may be repeated, files are joined in order. Without it: a built-in corpus "
-             "of two-digit sums, made from --seed"},
+    {.name = "data", .group = "Data", TEXTS(data), .argument = "PATH",
+     .help = "Text (any bytes) or token shards to train on: a file, a folder with all in it, or a quoted pattern; may "
+             "be repeated. Without it: a built-in corpus of two-digit sums, made from --seed"},
+    {.name = "eval-data", .group = "Data", TEXTS(eval_data), .argument = "PATH",
+     .help = "Data of the same kind to evaluate on, in place of --held-out; may be repeated"},
     {.name = "held-out", .group = "Data", REAL(held_out, 0, 1), .below = true, .argument = "SHARE", .initial = "0.1",
-     .help = "Share of the text, at its end, that evaluation uses and training never sees"},
+     .help = "Share of the data, at its end, that evaluation uses and training never sees"},
+    {.name = "token-type", .group = "Data", CHOICE(token_type, TOKEN_TYPES), .argument = "T", .initial = "auto",
+     .help = "How raw tokens are written, such as nanoGPT's; auto knows shards of llm.c by their header and takes all else "
+             "for text"},
+    {.name = "vocabulary", .group = "Data", COUNT(vocabulary, 0, 1 << 24), .argument = "N", .initial = "0",
+     .help = "Of token shards, which raw tokens need; 0: that of the format, 50257 for llm.c's of uint16"},
 
     {.name = "precision", .group = "Model", CHOICE(precision, PRECISIONS), .argument = "P", .initial = "bf16",
      .help = "How matrix products round"},
@@ -99,7 +113,7 @@ static const hs_option TABLE[] = {
     {.name = "prompt", .group = "Evaluation and samples", TEXT(prompt), .argument = "TEXT", .initial = "\n",
      .help = "Text that the sample at the end goes on from"},
     {.name = "sample-tokens", .group = "Evaluation and samples", COUNT(sample_tokens, 0, MANY), .argument = "N",
-     .initial = "120", .help = "Length of the sample; 0: none"},
+     .initial = "120", .help = "Length of the sample; 0: none. Token shards have no text and give no sample"},
     {.name = "temperature", .group = "Evaluation and samples", REAL(temperature, 0, 1e6), .argument = "X",
      .initial = "0.8", .help = "Of the sample; 0: always the likeliest token"},
 

@@ -10,6 +10,9 @@
 #include "trainer/train/evaluate.h"
 #include "trainer/train/interrupt.h"
 
+/* Tokens of a shard are nothing that this program could print. */
+static bool is_text(const hs_run *run) { return hstep_dataset_token_type(run->dataset) == HSTEP_TOKENS_BYTES; }
+
 hstep_status hs_run_evaluate(hs_run *run, uint64_t batches, hstep_error *error) {
     const hs_options *o = run->options;
     if (hstep_dataset_evaluation_windows(run->dataset, o->context, 0) == 0)
@@ -21,9 +24,8 @@ hstep_status hs_run_evaluate(hs_run *run, uint64_t batches, hstep_error *error) 
     if (status != HSTEP_OK || !result.complete)
         return status;
     hs_progress_pause(&run->progress, result.seconds);
-    hs_progress_say(&run->progress,
-                    "step %" PRIu64 ": held-out loss %.4f nats per token (byte frequencies alone: %.4f)",
-                    run->tally.steps, result.loss, run->unigram_loss);
+    hs_progress_say(&run->progress, "step %" PRIu64 ": held-out loss %.4f nats per token (%s frequencies alone: %.4f)",
+                    run->tally.steps, result.loss, is_text(run) ? "byte" : "token", run->unigram_loss);
     const hstep_evaluation_record record = {
         .step = run->tally.steps, .loss = result.loss, .tokens = result.tokens, .seconds = result.seconds};
     return hstep_records_write_evaluation(run->records, &record, error);
@@ -79,7 +81,7 @@ static hstep_status write_sample(hs_run *run, const int32_t *row, size_t prompt,
 static hstep_status sample(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
     const size_t prompt = strlen(o->prompt), more = o->sample_tokens;
-    if (more == 0)
+    if (more == 0 || !is_text(run))
         return HSTEP_OK;
     int32_t *row = calloc(prompt + more, sizeof *row);
     if (row == NULL)

@@ -57,9 +57,12 @@ static bool is_input(const char *records, const char *input, hstep_error *error)
     return true;
 }
 
-static bool is_any_input(const char *records, const hs_options *options, hstep_error *error) {
-    for (size_t i = 0; i < options->data.count; ++i)
-        if (is_input(records, options->data.items[i], error))
+static bool is_any_input(const char *records, const hs_options *options, const hstep_dataset *dataset,
+                         hstep_error *error) {
+    const size_t files = options->data.count > 0 ? hstep_dataset_file_count(dataset) : 0;
+    hstep_data_file file;
+    for (size_t i = 0; i < files; ++i)
+        if (hstep_dataset_file(dataset, i, &file, error) == HSTEP_OK && is_input(records, file.name, error))
             return true;
     return options->config != NULL && is_input(records, options->config, error);
 }
@@ -108,11 +111,11 @@ static char *in_new_folder(hstep_precision precision, hstep_error *error) {
     return NULL;
 }
 
-char *hs_output_path(const hs_options *options, hstep_error *error) {
+char *hs_output_path(const hs_options *options, const hstep_dataset *dataset, hstep_error *error) {
     if (options->records == NULL)
         return options->out != NULL ? in_folder(options->out, error)
                                     : in_new_folder((hstep_precision)options->precision, error);
-    if (is_any_input(options->records, options, error))
+    if (is_any_input(options->records, options, dataset, error))
         return NULL;
     char *path = strdup(options->records);
     if (path == NULL)

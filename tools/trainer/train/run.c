@@ -16,8 +16,13 @@
 static hstep_status load_data(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
     if (o->data.count > 0) {
-        FORWARD(hstep_dataset_load(o->data.items, o->data.count, &run->dataset, error));
-        FORWARD(hstep_dataset_hold_out(run->dataset, o->held_out, error));
+        const hstep_dataset_options options = {.token_type = (hstep_token_type)o->token_type,
+                                               .vocabulary = o->vocabulary,
+                                               .evaluation_paths = o->eval_data.items,
+                                               .evaluation_count = o->eval_data.count};
+        FORWARD(hstep_dataset_load(o->data.items, o->data.count, &options, &run->dataset, error));
+        if (o->eval_data.count == 0)
+            FORWARD(hstep_dataset_hold_out(run->dataset, o->held_out, error));
     } else {
         if (!hs_corpus_create(o->seed, o->held_out, &run->corpus))
             return hs_no_memory(error);
@@ -25,16 +30,15 @@ static hstep_status load_data(hs_run *run, hstep_error *error) {
         FORWARD(hstep_dataset_split_at(run->dataset, run->corpus.training_size, error));
     }
     FORWARD(hstep_dataset_check(run->dataset, o->context, error));
-    run->unigram_loss = hstep_dataset_unigram_loss(run->dataset);
-    return HSTEP_OK;
+    return hstep_dataset_unigram_loss(run->dataset, &run->unigram_loss, error);
 }
 
 /* The inner dimensions of the decoder's products, forward and backward: levers are judged on them. */
 static hstep_status make_context(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
     const uint64_t kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
-    const uint64_t depths[] = {o->width, o->width / o->heads * kv_heads, o->feed_forward, HSTEP_BYTE_VOCABULARY,
-                               o->batch_size * o->context};
+    const uint64_t depths[] = {o->width, o->width / o->heads * kv_heads, o->feed_forward,
+                               hstep_dataset_vocabulary(run->dataset), o->batch_size * o->context};
     enum { DEPTHS = sizeof depths / sizeof depths[0] };
     hstep_product_depth products[DEPTHS];
     for (size_t i = 0; i < DEPTHS; ++i)
@@ -51,7 +55,7 @@ static hstep_status make_model(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
     FORWARD(make_context(run, error));
     run->decoder = hstep_decoder_defaults();
-    run->decoder.vocabulary = HSTEP_BYTE_VOCABULARY;
+    run->decoder.vocabulary = hstep_dataset_vocabulary(run->dataset);
     run->decoder.width = o->width;
     run->decoder.layers = o->layers;
     run->decoder.heads = o->heads;
@@ -106,7 +110,7 @@ static hstep_status make_window(hs_run *run, hstep_error *error) {
 }
 
 static hstep_status open_records(hs_run *run, hstep_error *error) {
-    run->records_path = hs_output_path(run->options, error);
+    run->records_path = hs_output_path(run->options, run->dataset, error);
     if (run->records_path == NULL)
         return error->status;
     return hstep_records_open(run->records_path, &run->records, error);
@@ -136,10 +140,9 @@ hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *
 
 hstep_status hs_run_fill_window(hs_run *run, uint64_t step, hstep_error *error) {
     const hs_options *o = run->options;
-    for (size_t i = 0; i < run->window_count; ++i)
-        FORWARD(hstep_dataset_batch(run->dataset, o->seed, step, i, o->batch_size, o->context,
-                                    run->tokens + i * run->batch_tokens, run->targets + i * run->batch_tokens, error));
-    return HSTEP_OK;
+    const size_t sequences = run->window_count * o->batch_size;
+    return hstep_dataset_batch(run->dataset, o->seed, (step - 1) * sequences, sequences, o->context, run->tokens,
+                               run->targets, error);
 }
 
 hstep_status hs_run_destroy(hs_run *run, hstep_error *error) {

@@ -5,7 +5,8 @@
 #include "trainer/text/sample.h"
 #include "trainer/train/run.h"
 
-static hstep_setting setting_of(const hs_option *option, const hs_options *options, const char *data) {
+/* `texts` stands for the value of an option that may be repeated. */
+static hstep_setting setting_of(const hs_option *option, const hs_options *options, const char *texts) {
     const void *value = hs_option_value(option, options);
     hstep_setting setting = {.name = option->name};
     switch (option->kind) {
@@ -31,36 +32,33 @@ static hstep_setting setting_of(const hs_option *option, const hs_options *optio
         break;
     case HS_OPTION_TEXTS:
         setting.kind = HSTEP_SETTING_TEXT;
-        setting.text = data;
+        setting.text = texts;
         break;
     }
     return setting;
 }
 
-/* The names of the data files as one text, from malloc. */
-static char *join(const hs_texts *texts) {
-    size_t size = 1;
+/* Several texts as one, from malloc; NULL for none. False without memory. */
+static bool join(const hs_texts *texts, char **joined) {
+    *joined = NULL;
+    if (texts->count == 0)
+        return true;
+    size_t size = 1, used = 0;
     for (size_t i = 0; i < texts->count; ++i)
         size += strlen(texts->items[i]) + 3;
-    char *joined = calloc(1, size);
-    size_t used = 0;
-    for (size_t i = 0; i < texts->count && joined != NULL; ++i)
-        used += (size_t)snprintf(joined + used, size - used, "%s%s", i == 0 ? "" : " + ", texts->items[i]);
-    return joined;
+    *joined = calloc(1, size);
+    for (size_t i = 0; i < texts->count && *joined != NULL; ++i)
+        used += (size_t)snprintf(*joined + used, size - used, "%s%s", i == 0 ? "" : " + ", texts->items[i]);
+    return *joined != NULL;
 }
 
-static hstep_status write_run(hs_run *run, const char *data_name, hstep_error *error) {
+static hstep_status write_run(hs_run *run, const hstep_setting *settings, size_t count, const char *data_name,
+                              hstep_error *error) {
     const hs_options *o = run->options;
-    hstep_setting settings[HS_OPTIONS_MAX];
-    size_t rows, count = 0;
-    const hs_option *table = hs_option_table(&rows);
-    for (size_t i = 0; i < rows; ++i)
-        if (strcmp(table[i].name, "help") != 0)
-            settings[count++] = setting_of(&table[i], o, o->data.count > 0 ? data_name : NULL);
     const size_t tokens = hstep_dataset_tokens(run->dataset);
     const size_t training = hstep_dataset_training_tokens(run->dataset);
     const hstep_data_source source = {
-        .name = o->data.count > 0 ? data_name : "built-in sums",
+        .name = data_name != NULL ? data_name : "built-in sums",
         .tokens = tokens,
         .training_tokens = training,
         .evaluation_tokens = tokens - training,
@@ -86,10 +84,22 @@ static hstep_status write_run(hs_run *run, const char *data_name, hstep_error *e
 }
 
 hstep_status hs_run_write_start(hs_run *run, hstep_error *error) {
-    char *data_name = join(&run->options->data);
-    if (data_name == NULL)
-        return hs_no_memory(error);
-    const hstep_status status = write_run(run, data_name, error);
-    free(data_name);
+    const hs_options *o = run->options;
+    char *data = NULL, *eval_data = NULL;
+    hstep_status status = HSTEP_OK;
+    if (join(&o->data, &data) && join(&o->eval_data, &eval_data)) {
+        hstep_setting settings[HS_OPTIONS_MAX];
+        size_t rows, count = 0;
+        const hs_option *table = hs_option_table(&rows);
+        for (size_t i = 0; i < rows; ++i)
+            if (strcmp(table[i].name, "help") != 0)
+                settings[count++] =
+                    setting_of(&table[i], o, hs_option_value(&table[i], o) == &o->data ? data : eval_data);
+        status = write_run(run, settings, count, data, error);
+    } else {
+        status = hs_no_memory(error);
+    }
+    free(data);
+    free(eval_data);
     return status;
 }
