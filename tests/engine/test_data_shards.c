@@ -11,7 +11,7 @@
 
 #include <halfstep/halfstep.h>
 
-#include "support/program.h"
+#include "support/folder.h"
 #include "support/shards.h"
 
 static hstep_error error;

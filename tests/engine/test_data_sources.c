@@ -9,7 +9,7 @@
 
 #include <halfstep/halfstep.h>
 
-#include "support/program.h"
+#include "support/folder.h"
 #include "support/shards.h"
 
 static hstep_error error;

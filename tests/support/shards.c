@@ -1,17 +1,9 @@
 #include "support/shards.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <criterion/criterion.h>
-
-void hs_test_write_bytes(const char *path, const void *bytes, size_t size) {
-    FILE *file = fopen(path, "wb");
-    cr_assert_not_null(file, "%s", path);
-    cr_assert_eq(fwrite(bytes, 1, size, file), size);
-    cr_assert_eq(fclose(file), 0);
-}
+#include "support/folder.h"
 
 static void put_32(unsigned char *place, uint32_t number) {
     for (int i = 0; i < 4; ++i)

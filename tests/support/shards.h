@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void hs_test_write_bytes(const char *path, const void *bytes, size_t size);
-
 /* A shard of llm.c with uint16 tokens. Returns its size; `shard`, where not NULL, has room for it. */
 size_t hs_test_make_shard(const uint16_t *tokens, size_t count, unsigned char *shard);
 

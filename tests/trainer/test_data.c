@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include "support/folder.h"
 #include "support/program.h"
 #include "support/shards.h"
 
