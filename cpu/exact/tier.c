@@ -1,10 +1,11 @@
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/pairs/avx512bf16.h"
 #include "cpu/exact/product/kit.h"
+#include "cpu/gated/amx.h"
 #include "cpu/gated/openblas.h"
 #include "cpu/processor.h"
 
-enum { COMPACT, AVX512BF16, AVX512, AVX2, PORTABLE, OPENBLAS, LEVERS };
+enum { COMPACT, AVX512BF16, AVX512, AVX2, PORTABLE, OPENBLAS, AMX_BF16, AMX_FP16, LEVERS };
 
 /* Loads and stores of 16 bits are part of every kernel; the lever says whether plans may ask for them. */
 static hstep_lever_state detect_compact(void) { return HSTEP_LEVER_ACTIVE; }
@@ -16,6 +17,18 @@ static hstep_lever_state detect_compact(void) { return HSTEP_LEVER_ACTIVE; }
 static hstep_lever_state detect_avx512bf16(void) { return HSTEP_LEVER_NOT_BUILT; }
 #define accepts_avx512bf16 NULL
 #endif
+
+#ifdef HS_BUILT_AMX
+#define accepts_amx_bf16 hs_amx_bf16_accepts
+#define accepts_amx_fp16 hs_amx_fp16_accepts
+#else
+#define accepts_amx_bf16 NULL
+#define accepts_amx_fp16 NULL
+#endif
+
+#define NO_AMX                                                                                                         \
+    "the processor lacks AMX-BF16 or AVX-512, the system does not save or permit AMX tiles, or the compiler did not "  \
+    "know them"
 
 static const hs_cpu_lever levers[LEVERS] = {
     [COMPACT] = {.name = "cpu.compact",
@@ -48,6 +61,21 @@ static const hs_cpu_lever levers[LEVERS] = {
                   .accepts = hs_openblas_accepts,
                   .refusal = hs_openblas_refusal,
                   .describe = hs_openblas_describe},
+    [AMX_BF16] = {.name = "cpu.amx-bf16",
+                  .detect = hs_detect_amx,
+                  .active = "products in bf16 on AMX tiles",
+                  .missing = NO_AMX,
+                  .precision = HSTEP_PRECISION_BF16,
+                  .accepts = accepts_amx_bf16,
+                  .flushes_subnormals = true,
+                  .describe = hs_amx_describe},
+    [AMX_FP16] = {.name = "cpu.amx-fp16",
+                  .detect = hs_detect_amx,
+                  .active = "products in fp16 on AMX tiles, numbers in two parts of bf16",
+                  .missing = NO_AMX,
+                  .precision = HSTEP_PRECISION_FP16,
+                  .accepts = accepts_amx_fp16,
+                  .describe = hs_amx_describe},
 };
 
 /* The kernels of one lever. */
@@ -94,6 +122,10 @@ static const hs_cpu_lever levers[LEVERS] = {
  * whatever is left. */
 static const hs_kernel_entry entries[] = {
     {HS_OP_MATMUL, OPENBLAS, hs_matmul_openblas_f64, NULL, NULL},
+#ifdef HS_BUILT_AMX
+    {HS_OP_MATMUL, AMX_BF16, hs_matmul_amx_bf16, hs_matmul_amx_bf16_scratch, NULL},
+    {HS_OP_MATMUL, AMX_FP16, hs_matmul_amx_fp16, hs_matmul_amx_fp16_scratch, NULL},
+#endif
 #ifdef HS_BUILT_AVX512BF16
     {HS_OP_MATMUL, AVX512BF16, hs_matmul_avx512bf16, hs_matmul_avx512bf16_scratch, NULL},
 #endif

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "cpu/processor.h"
-#include "precision/format.h"
 #include "precision/random.h"
+#include "support/emulator.h"
 #include "support/parity.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -28,29 +28,6 @@ static float of_bits(uint32_t bits) {
     return x;
 }
 
-/* Subnormal numbers, as operands and as results, are zeros of their sign. */
-static float flushed(float x) { return fabsf(x) < 0x1p-126F ? copysignf(0.0F, x) : x; }
-
-/* One step: the product is not rounded by itself. In f64 it is exact, and so is its sum with an f32 but for a sticky
- * last bit, by which the step to f32 rounds once. */
-static float emulated_step(float sum, uint16_t a, uint16_t b) {
-    const double product = (double)flushed(hs_bf16_to_f32(a)) * (double)flushed(hs_bf16_to_f32(b));
-    const double addend = (double)flushed(sum), total = product + addend;
-    const double rest = fabs(product) > fabs(addend) ? addend - (total - product) : product - (total - addend);
-    uint64_t bits;
-    memcpy(&bits, &total, sizeof bits);
-    if (isfinite(total) && rest != 0.0 && bits % 2 == 0)
-        bits += (rest > 0.0) == (total > 0.0) ? 1 : UINT64_MAX;
-    double odd;
-    memcpy(&odd, &bits, sizeof odd);
-    return flushed((float)odd);
-}
-
-/* The odd elements first, as both vendors' manuals have it. */
-static float emulated(float sum, const uint16_t a[2], const uint16_t b[2]) {
-    return emulated_step(emulated_step(sum, a[1], b[1]), a[0], b[0]);
-}
-
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx512f,avx512bf16"))) static float computed(float sum, const uint16_t a[2],
                                                                     const uint16_t b[2]) {
@@ -59,7 +36,7 @@ __attribute__((target("avx512f,avx512bf16"))) static float computed(float sum, c
         _mm512_dpbf16_ps(_mm512_set1_ps(sum), (__m512bh)_mm512_set1_epi32(x), (__m512bh)_mm512_set1_epi32(y)));
 }
 #else
-static float computed(float sum, const uint16_t a[2], const uint16_t b[2]) { return emulated(sum, a, b); }
+static float computed(float sum, const uint16_t a[2], const uint16_t b[2]) { return hs_emulate_pair(sum, a, b); }
 #endif
 
 /* Any bits, numbers near each other, near the smallest normal, near the largest, or special. */
@@ -88,7 +65,7 @@ static float draw_sum(hs_random *random, int kind) {
 }
 
 static void check_instruction(float sum, const uint16_t a[2], const uint16_t b[2]) {
-    const float expected = emulated(sum, a, b), got = computed(sum, a, b);
+    const float expected = hs_emulate_pair(sum, a, b), got = computed(sum, a, b);
     cr_assert(bits_of(expected) == bits_of(got) || (isnan(expected) && isnan(got)),
               "%a, %04x %04x by %04x %04x: %a is not %a", (double)sum, a[0], a[1], b[0], b[1], (double)got,
               (double)expected);
