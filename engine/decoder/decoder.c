@@ -89,8 +89,10 @@ static hstep_status build(builder *b) {
                                      b->error));
     HS_FORWARD(hstep_graph_gather(graph, "token_embedding", table, tokens, &stream, b->error));
     for (b->layer = 0; b->layer < b->config->layers; b->layer++) {
+        HS_FORWARD(hstep_graph_begin_block(graph, b->error));
         HS_FORWARD(attention(b, stream, &stream));
         HS_FORWARD(feed_forward(b, stream, &stream));
+        HS_FORWARD(hstep_graph_end_block(graph, b->error));
     }
     HS_FORWARD(rmsnorm(b, "final_norm", stream, &stream));
     HS_FORWARD(hstep_graph_matmul(graph, "head", b->config->precision, stream, HSTEP_NO_TRANSPOSE, table,

@@ -45,6 +45,7 @@ typedef struct hs_node {
     char *name; /* of an adjoint's node: the forward operation's name */
     hstep_precision precision;
     hs_attributes attributes; /* `sequences` is filled by the plan */
+    size_t block;             /* of forward nodes: what they are recomputed with; 0 for none */
     uint32_t input_count, output_count;
     hstep_value inputs[HS_MAX_INPUTS];
     hstep_value outputs[HS_MAX_OUTPUTS];
@@ -57,6 +58,7 @@ struct hstep_graph {
     size_t node_count, node_room;
     size_t forward_count; /* nodes before the first backward one, once differentiated */
     hstep_value seed, loss, output;
+    size_t block, block_count; /* the block that is open, 0 for none; how many there were */
 };
 
 static inline hs_value_info *hs_graph_value(const hstep_graph *graph, hstep_value value) {
@@ -101,6 +103,10 @@ hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rota
 
 /* Writes the adjoint nodes for the loss; on failure the graph is as it was. */
 hstep_status hs_graph_differentiate(hstep_graph *graph, hstep_value loss, hstep_error *error);
+
+/* engine/graph/recompute.c: a graph with the same values and gradients that computes the inner values of blocks again
+ * for the backward pass. `graph` has its loss; values keep their numbers. */
+hstep_status hs_graph_recompute(const hstep_graph *graph, hstep_graph **result, hstep_error *error);
 
 /* Marks what stands behind the loss and the output; a model does it once for the graph that it takes over. */
 void hs_graph_mark_uses(hstep_graph *graph);

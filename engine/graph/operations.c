@@ -107,6 +107,7 @@ static hstep_status append(hstep_graph *graph, const char *name, hs_node *node, 
     hstep_status status = hs_graph_add_value(graph, name, &info, &value, error);
     if (status == HSTEP_OK) {
         node->phase = HS_PHASE_FORWARD;
+        node->block = graph->block;
         node->output_count = 1;
         node->outputs[0] = value;
         status = hs_graph_add_node(graph, name, node, error);
@@ -395,6 +396,23 @@ hstep_status hstep_graph_cross_entropy(hstep_graph *graph, const char *name, hst
     hs_node node = {.operation = HS_OP_CROSS_ENTROPY, .input_count = 2, .inputs = {logits, targets}};
     HS_FORWARD(append(graph, name, &node, info, loss, error));
     limit_indices(graph, targets, -1, classes);
+    return HSTEP_OK;
+}
+
+/* ---- Blocks ---- */
+
+hstep_status hstep_graph_begin_block(hstep_graph *graph, hstep_error *error) {
+    HS_RETURN_IF(graph == NULL, error, HSTEP_ERROR_ARGUMENT, "no graph was given");
+    HS_RETURN_IF(graph->block != 0, error, HSTEP_ERROR_ARGUMENT,
+                 "a block is open already; call hstep_graph_end_block first");
+    graph->block = ++graph->block_count;
+    return HSTEP_OK;
+}
+
+hstep_status hstep_graph_end_block(hstep_graph *graph, hstep_error *error) {
+    HS_RETURN_IF(graph == NULL, error, HSTEP_ERROR_ARGUMENT, "no graph was given");
+    HS_RETURN_IF(graph->block == 0, error, HSTEP_ERROR_ARGUMENT, "no block is open");
+    graph->block = 0;
     return HSTEP_OK;
 }
 

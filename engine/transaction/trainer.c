@@ -22,6 +22,8 @@ static hstep_status check_config(const hstep_trainer_config *config, hstep_error
     HS_RETURN_IF(refusal != NULL, error, HSTEP_ERROR_ARGUMENT, "schedule: %s", refusal);
     refusal = hs_scaler_refusal(&config->scaler);
     HS_RETURN_IF(refusal != NULL, error, HSTEP_ERROR_ARGUMENT, "loss scaler: %s", refusal);
+    HS_RETURN_IF((unsigned)config->recompute > HSTEP_RECOMPUTE_BLOCKS, error, HSTEP_ERROR_ARGUMENT,
+                 "recompute is %d; give HSTEP_RECOMPUTE_NONE or HSTEP_RECOMPUTE_BLOCKS", (int)config->recompute);
     size_t window = 0;
     HS_RETURN_IF(config->replicas == 0 || config->micro_batches == 0 ||
                      __builtin_mul_overflow(config->replicas, config->micro_batches, &window) || window > 1u << 20,
@@ -80,6 +82,8 @@ static hstep_status make_commit_program(hstep_trainer *trainer, hs_call *calls, 
 static hstep_status fill_trainer(hstep_trainer *trainer, hstep_error *error) {
     const hstep_model *model = trainer->model;
     hs_backend *backend = model->context->backend;
+    if (trainer->config.recompute == HSTEP_RECOMPUTE_BLOCKS)
+        HS_FORWARD(hs_graph_recompute(model->graph, &trainer->recomputing, error));
     HS_FORWARD(hs_parameter_buffers_create(model, backend, &trainer->gradients, error));
     HS_FORWARD(hs_parameter_buffers_create(model, backend, &trainer->first_moments, error));
     HS_FORWARD(hs_parameter_buffers_create(model, backend, &trainer->second_moments, error));
@@ -130,6 +134,7 @@ void hstep_trainer_destroy(hstep_trainer *trainer) {
     const hstep_model *model = trainer->model;
     hs_backend *backend = model->context->backend;
     hs_plan_cache_clear(&trainer->plans);
+    hstep_graph_destroy(trainer->recomputing);
     if (trainer->norm != NULL)
         backend->api->program_destroy(backend, trainer->norm);
     if (trainer->commit != NULL)

@@ -24,6 +24,7 @@ typedef struct hs_tape {
 struct hstep_trainer {
     hstep_model *model;
     hstep_trainer_config config;
+    hstep_graph *recomputing; /* the model's graph with blocks computed again; NULL where nothing is */
 
     hs_buffer **gradients; /* the window's; +0 whenever they are clear */
     hs_buffer **first_moments, **second_moments;

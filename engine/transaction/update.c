@@ -9,7 +9,8 @@
 hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t length, hs_plan **plan,
                              hstep_error *error) {
     const hs_plan_request request = {.backend = trainer->model->context->backend,
-                                     .graph = trainer->model->graph,
+                                     .graph =
+                                         trainer->recomputing != NULL ? trainer->recomputing : trainer->model->graph,
                                      .mode = HS_MODE_TRAIN,
                                      .sequences = sequences,
                                      .length = length,

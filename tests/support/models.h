@@ -23,6 +23,7 @@ typedef struct hs_test_setup {
     uint64_t seed;
     hstep_scaler scaler;
     size_t replicas, micro_batches;
+    hstep_recompute recompute;
     double learning_rate;
     double grad_clip;
 } hs_test_setup;

@@ -77,8 +77,8 @@ HSTEP_API const char *hstep_context_device_name(const hstep_context *context);
 HSTEP_API unsigned hstep_context_threads(const hstep_context *context);
 
 /**
- * Bytes that the context's models and trainers hold on its backend: weights, moments, gradients, activations and working
- * memory. What is held but was never written may not take memory yet.
+ * Bytes that the context's models and trainers hold on its backend: weights, moments, gradients, activations and
+ * working memory. What is held but was never written may not take memory yet.
  */
 HSTEP_API size_t hstep_context_memory(const hstep_context *context);
 

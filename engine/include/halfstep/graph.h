@@ -127,6 +127,14 @@ HSTEP_API hstep_status hstep_graph_silu(hstep_graph *graph, const char *name, hs
 HSTEP_API hstep_status hstep_graph_cross_entropy(hstep_graph *graph, const char *name, hstep_value logits,
                                                  hstep_value targets, hstep_value *loss, hstep_error *error);
 
+/**
+ * Operations declared between these two form a block, such as a layer. A trainer may recompute the inner values of
+ * blocks for the backward pass (hstep_trainer_config.recompute): only what is read outside its block is then kept.
+ * @return HSTEP_ERROR_ARGUMENT where a block is open already, or none is.
+ */
+HSTEP_API hstep_status hstep_graph_begin_block(hstep_graph *graph, hstep_error *error);
+HSTEP_API hstep_status hstep_graph_end_block(hstep_graph *graph, hstep_error *error);
+
 /** The value that hstep_model_output returns. */
 HSTEP_API hstep_status hstep_graph_set_output(hstep_graph *graph, hstep_value value, hstep_error *error);
 

@@ -113,8 +113,8 @@ HSTEP_API hstep_status hstep_model_loss(hstep_model *model, const hstep_batch *b
                                         hstep_error *error);
 
 /**
- * Makes what hstep_model_loss of batches of this shape works with, so that the first one does not have to: memory that is
- * short is noticed here, and hstep_context_memory counts it. Plans of a few shapes are kept.
+ * Makes what hstep_model_loss of batches of this shape works with, so that the first one does not have to: memory that
+ * is short is noticed here, and hstep_context_memory counts it. Plans of a few shapes are kept.
  */
 HSTEP_API hstep_status hstep_model_prepare_loss(hstep_model *model, size_t sequences, size_t length,
                                                 hstep_error *error);

@@ -23,12 +23,19 @@ extern "C" {
 
 typedef struct hstep_trainer hstep_trainer;
 
+/** What the backward pass computes again instead of keeping it. No bit of a result depends on it. */
+typedef enum hstep_recompute {
+    HSTEP_RECOMPUTE_NONE = 0,
+    HSTEP_RECOMPUTE_BLOCKS = 1 /**< Inner values of blocks, a decoder's layers: less memory, about a third more time. */
+} hstep_recompute;
+
 typedef struct hstep_trainer_config {
     hstep_adamw adamw;
     hstep_schedule schedule;
     hstep_scaler scaler;
     size_t replicas;      /**< >= 1. A window holds replicas * micro_batches batches, replica by replica. */
     size_t micro_batches; /**< >= 1. */
+    hstep_recompute recompute;
 } hstep_trainer_config;
 
 typedef enum hstep_outcome { HSTEP_APPLIED = 0, HSTEP_SKIPPED = 1 } hstep_outcome;

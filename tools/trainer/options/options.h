@@ -35,7 +35,8 @@ typedef struct hs_options {
     int init;      /* hstep_initialization */
 
     uint64_t steps, batch_size, micro_batches, replicas;
-    int schedule; /* hstep_schedule_kind */
+    int schedule;  /* hstep_schedule_kind */
+    int recompute; /* hstep_recompute */
     double learning_rate, min_learning_rate;
     uint64_t warmup_steps;
     double beta1, beta2, epsilon, weight_decay, grad_clip;

@@ -3,6 +3,7 @@
 #include <halfstep/context.h>
 #include <halfstep/data.h>
 #include <halfstep/model.h>
+#include <halfstep/trainer.h>
 
 #include "trainer/options/options.h"
 
@@ -16,6 +17,8 @@ static const hs_choice BACKENDS[] = {{"auto", HSTEP_BACKEND_AUTO},
                                      {NULL, 0}};
 static const hs_choice SCHEDULES[] = {
     {"constant", HSTEP_SCHEDULE_CONSTANT}, {"cosine", HSTEP_SCHEDULE_COSINE}, {NULL, 0}};
+static const hs_choice RECOMPUTATIONS[] = {
+    {"none", HSTEP_RECOMPUTE_NONE}, {"blocks", HSTEP_RECOMPUTE_BLOCKS}, {NULL, 0}};
 static const hs_choice INITIALIZATIONS[] = {{"normal", HSTEP_INIT_NORMAL}, {"xavier", HSTEP_INIT_XAVIER}, {NULL, 0}};
 static const hs_choice TOKEN_TYPES[] = {{"auto", HSTEP_TOKENS_AUTO},
                                         {"bytes", HSTEP_TOKENS_BYTES},
@@ -124,6 +127,9 @@ static const hs_option TABLE[] = {
     {.name = "levers", .group = "Run", TEXT(levers), .argument = "SET", .initial = "exact",
      .help = "Faster ways to compute: auto takes what passes and wins on this machine (see trainer levers), exact what "
              "gives the reference's bits, none plain C; or changes to auto, such as +cpu.openblas,-cpu.avx512"},
+    {.name = "recompute", .group = "Run", CHOICE(recompute, RECOMPUTATIONS), .argument = "WHAT", .initial = "none",
+     .help = "What the backward pass computes again instead of keeping it: blocks takes less memory and about a third "
+             "more time, and changes no bit"},
     {.name = "seed", .group = "Run", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
      .help = "Of initial weights, batches, built-in corpus and sample"},
 

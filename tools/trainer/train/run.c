@@ -83,6 +83,7 @@ static hstep_status make_trainer(hs_run *run, hstep_error *error) {
     config.scaler = o->scaler;
     config.replicas = o->replicas;
     config.micro_batches = o->micro_batches;
+    config.recompute = (hstep_recompute)o->recompute;
     return hstep_trainer_create(run->model, &config, &run->trainer, error);
 }
 
