@@ -19,8 +19,9 @@ static hstep_status check_paths(const char *const *paths, size_t count, hstep_er
 static hstep_status check_options(const hstep_dataset_options *options, hstep_error *error) {
     HS_RETURN_IF((unsigned)options->token_type > HSTEP_TOKENS_UINT32, error, HSTEP_ERROR_ARGUMENT,
                  "unknown token type %d", (int)options->token_type);
-    HS_RETURN_IF(options->vocabulary > LARGEST_VOCABULARY, error, HSTEP_ERROR_ARGUMENT,
-                 "a vocabulary of %zu: give one of at most %zu", options->vocabulary, LARGEST_VOCABULARY);
+    HS_RETURN_IF(options->vocabulary > LARGEST_VOCABULARY && options->vocabulary != HSTEP_VOCABULARY_OF_DATA, error,
+                 HSTEP_ERROR_ARGUMENT, "a vocabulary of %zu: give one of at most %zu", options->vocabulary,
+                 LARGEST_VOCABULARY);
     return options->evaluation_count == 0 ? HSTEP_OK
                                           : check_paths(options->evaluation_paths, options->evaluation_count, error);
 }
@@ -67,24 +68,42 @@ static hstep_status check_apart(const hstep_dataset *dataset, size_t trained, hs
     return HSTEP_OK;
 }
 
-/* What the file's format or the caller says; raw tokens are read first, so that the message can say what they need. */
-static hstep_status examine(hstep_dataset *dataset, size_t wanted, hstep_error *error) {
-    const hs_file *first = &dataset->files[0];
-    const bool text = first->known.type == HSTEP_TOKENS_BYTES;
-    if (text && wanted != 0 && wanted != HSTEP_BYTE_VOCABULARY)
-        return hs_fail_file(error, first->known.name, "text has a vocabulary of %d, not %zu: give none with it",
-                            HSTEP_BYTE_VOCABULARY, wanted);
-    const size_t known = text ? HSTEP_BYTE_VOCABULARY : wanted != 0 ? wanted : first->vocabulary;
-    HS_FORWARD(hs_dataset_examine(dataset, known != 0 ? known : LARGEST_VOCABULARY, error));
-    if (known != 0)
-        return HSTEP_OK;
+static size_t vocabulary_of_data(const hstep_dataset *dataset) {
     uint32_t largest = 0;
     for (size_t i = 0; i < dataset->file_count; ++i)
         largest = dataset->files[i].known.largest > largest ? dataset->files[i].known.largest : largest;
-    return hs_fail_file(error, first->known.name,
-                        "raw tokens do not say their vocabulary, and the largest here is %u: give that of their "
+    return (size_t)largest + 1;
+}
+
+/* The vocabulary is what the caller or the format says; 0 where nobody does. */
+static hstep_status find_vocabulary(const hstep_dataset *dataset, size_t wanted, size_t *vocabulary,
+                                    hstep_error *error) {
+    const hs_file *first = &dataset->files[0];
+    const bool given = wanted != 0 && wanted != HSTEP_VOCABULARY_OF_DATA;
+    *vocabulary = given ? wanted : wanted == 0 ? first->vocabulary : 0;
+    if (first->known.type != HSTEP_TOKENS_BYTES)
+        return HSTEP_OK;
+    *vocabulary = HSTEP_BYTE_VOCABULARY;
+    if (given && wanted != HSTEP_BYTE_VOCABULARY)
+        return hs_fail_file(error, first->known.name, "text has a vocabulary of %d, not %zu: give none with it",
+                            HSTEP_BYTE_VOCABULARY, wanted);
+    return HSTEP_OK;
+}
+
+/* Raw tokens are read first, so that the message can say what they need. */
+static hstep_status examine(hstep_dataset *dataset, size_t wanted, hstep_error *error) {
+    size_t vocabulary;
+    HS_FORWARD(find_vocabulary(dataset, wanted, &vocabulary, error));
+    HS_FORWARD(hs_dataset_examine(dataset, vocabulary != 0 ? vocabulary : LARGEST_VOCABULARY, error));
+    if (vocabulary != 0)
+        return HSTEP_OK;
+    dataset->vocabulary = vocabulary_of_data(dataset);
+    if (wanted == HSTEP_VOCABULARY_OF_DATA)
+        return HSTEP_OK;
+    return hs_fail_file(error, dataset->files[0].known.name,
+                        "raw tokens do not say their vocabulary, and these need %zu at least: give that of their "
                         "tokenizer, such as 50257",
-                        largest);
+                        dataset->vocabulary);
 }
 
 static hstep_status fill(hstep_dataset *dataset, const hs_sources *sources, size_t trained,

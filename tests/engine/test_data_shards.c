@@ -108,10 +108,14 @@ Test(shards, raw_tokens_are_read_as_they_are_told) {
     cr_assert_eq(hstep_dataset_read(dataset, 0, 3, read, &error), HSTEP_OK);
     cr_expect(read[0] == 1 && read[1] == 1048575 && read[2] == 3);
     hstep_dataset_destroy(dataset);
+    const hstep_dataset_options own = {.token_type = HSTEP_TOKENS_UINT16, .vocabulary = HSTEP_VOCABULARY_OF_DATA};
+    dataset = load("two.bin", &own);
+    cr_expect_eq(hstep_dataset_vocabulary(dataset), 65536);
+    hstep_dataset_destroy(dataset);
     REFUSED("two.bin", NULL, "byte offset 0", "uint16 or uint32");
     REFUSED("two.bin", &RAW_32, "byte offset 8", "2 of 4 bytes");
     const hstep_dataset_options unsaid = {.token_type = HSTEP_TOKENS_UINT16};
-    REFUSED("two.bin", &unsaid, "vocabulary", "65535");
+    REFUSED("two.bin", &unsaid, "vocabulary", "65536 at least");
 }
 
 Test(shards, a_token_outside_the_vocabulary_is_named_with_its_place) {

@@ -10,6 +10,7 @@
 
 #include "trainer/demonstration.h"
 #include "trainer/exit.h"
+#include "trainer/inspect/inspect.h"
 #include "trainer/levers/levers.h"
 #include "trainer/options/words.h"
 #include "trainer/report.h"
@@ -19,11 +20,13 @@
 static void help(FILE *out) {
     fputs("Usage: trainer train [OPTION...]\n"
           "       trainer levers [--json] [--explain NAME] [--threads N]\n"
+          "       trainer inspect [--json] [--token-type T] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
           "       trainer --help | --version\n\n"
-          "train    Trains a decoder on text files, or without --data on a built-in corpus\n"
+          "train    Trains a decoder on text or token shards, or without --data on a built-in corpus\n"
           "         (trainer train --help).\n"
-          "levers   Judges and times every faster way to compute on this machine.\n\n"
+          "levers   Judges and times every faster way to compute on this machine.\n"
+          "inspect  Says what is in a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
           "  --precision P   fp16, bf16 or f64 [fp16]\n"
           "  --help          this text\n"
@@ -101,9 +104,12 @@ int main(int argc, char **argv) {
         hs_threads_wait_briefly(argv);
         return finish(hs_levers(argc - 1, argv + 1));
     }
-    static const char *const later[] = {"sample", "eval", "verify", "compare", "export", "inspect"};
+    if (strcmp(argv[1], "inspect") == 0)
+        return finish(hs_inspect(argc - 1, argv + 1));
+    static const char *const later[] = {"sample", "eval", "verify", "compare", "export"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
         if (strcmp(argv[1], later[i]) == 0)
-            return hs_report_usage(NULL, "this version has no command '%s' yet: it has 'train' and 'levers'", argv[1]);
-    return hs_report_usage(NULL, "unknown command '%s': there are 'train' and 'levers'", argv[1]);
+            return hs_report_usage(NULL, "this version has no command '%s' yet: it has 'train', 'levers' and 'inspect'",
+                                   argv[1]);
+    return hs_report_usage(NULL, "unknown command '%s': there are 'train', 'levers' and 'inspect'", argv[1]);
 }

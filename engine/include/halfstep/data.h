@@ -41,6 +41,9 @@ typedef enum hstep_token_type {
 /** "auto", "bytes", "uint16" or "uint32". */
 HSTEP_API const char *hstep_token_type_name(hstep_token_type type);
 
+/** A vocabulary that holds every token of the data and no more: to look at a shard, rather than to train on it. */
+#define HSTEP_VOCABULARY_OF_DATA SIZE_MAX
+
 /** Zeros are the defaults. */
 typedef struct hstep_dataset_options {
     /**
