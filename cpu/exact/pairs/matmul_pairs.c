@@ -4,7 +4,7 @@
  * belongs to one thread and its blocks of steps follow each other, so no bit depends on how many threads there are.
  */
 #include <omp.h>
-#include <string.h>
+#include <stdatomic.h>
 
 #include "cpu/exact/pairs/pairs.h"
 #include "cpu/exact/scratch.h"
@@ -37,9 +37,15 @@ typedef struct product {
 typedef struct work {
     uint16_t *packed_b;
     hs_range *ranges_b;
-    float *sums; /* of the task's tiles */
+    float *sums; /* of the task's tiles between two blocks of steps; of one tile where there is one block */
     bool *plain; /* of each: whether it has left the instruction's order */
 } work;
+
+/* A thread of the team that computes a product. Teams are told apart by hand: one thread alone needs no region, and
+ * must not meet a team of the caller's. */
+typedef struct member {
+    unsigned thread, team;
+} member;
 
 /* Part of the result: panels of the block of rows that starts at `row`, and columns. */
 typedef struct task {
@@ -107,7 +113,7 @@ static work work_at(const product *p, unsigned char **scratch) {
     work w;
     w.packed_b = hs_carve(scratch, right * panel_size(p->kit, HS_PAIRS_COLUMNS, p->depth) * sizeof *w.packed_b);
     w.ranges_b = hs_carve(scratch, right * sizeof *w.ranges_b);
-    w.sums = hs_carve(scratch, tiles * p->kit->rows * HS_PAIRS_COLUMNS * sizeof *w.sums);
+    w.sums = hs_carve(scratch, (p->k > p->depth ? tiles : 1) * p->kit->rows * HS_PAIRS_COLUMNS * sizeof *w.sums);
     w.plain = hs_carve(scratch, tiles * sizeof *w.plain);
     return w;
 }
@@ -136,11 +142,17 @@ static uint16_t *packed_left(const product *p, size_t rows, size_t panel, size_t
            panel * panel_size(p->kit, p->kit->rows, depth);
 }
 
-/* Called by every thread of the team: rows [row, row + rows) of the left operand. */
-static void pack_left(const product *p, size_t row, size_t rows) {
+static void wait_for_team(const member *own) {
+    if (own->team > 1) {
+#pragma omp barrier
+    }
+}
+
+/* Rows [row, row + rows) of the left operand, the share of one thread. */
+static void pack_left(const product *p, const member *own, size_t row, size_t rows) {
     const size_t panels = left_panels(p, rows), blocks = p->depth ? hs_panels(p->k, p->depth) : 0;
-#pragma omp for schedule(static)
-    for (size_t i = 0; i < panels * blocks; i++) {
+    const size_t end = panels * blocks * (own->thread + 1) / own->team;
+    for (size_t i = panels * blocks * own->thread / own->team; i < end; i++) {
         const size_t line = i / blocks * p->kit->rows, k = i % blocks * p->depth;
         const size_t depth = smaller(p->depth, p->k - k);
         hs_range range = hs_no_range;
@@ -203,7 +215,7 @@ static bool compute_block(const product *p, const task *t, const work *w, size_t
     for (size_t i = t->first; i < t->last; i++)
         for (size_t j = 0; j < right; j++) {
             const size_t tile = (i - t->first) * right + j, row = i * kit->rows;
-            float *sums = w->sums + tile * kit->rows * HS_PAIRS_COLUMNS;
+            float *sums = w->sums + (p->k > p->depth ? tile : 0) * kit->rows * HS_PAIRS_COLUMNS;
             w->plain[tile] = (k > 0 && w->plain[tile]) || (kit->fits && !kit->fits(ranges_a[i], w->ranges_b[j]));
             const uint16_t *a = packed_left(p, t->rows, i, k, depth), *b = w->packed_b + j * b_size;
             const size_t rows = smaller(kit->rows, t->rows - row),
@@ -222,13 +234,13 @@ static bool compute_block(const product *p, const task *t, const work *w, size_t
     return nonfinite;
 }
 
-/* Called by every thread of the team, for rows that are packed. */
-static bool multiply_rows(const product *p, size_t row, size_t rows, const work *w) {
+/* Rows that are packed: the first tasks by the number of the thread, the others as they come. */
+static bool multiply_rows(const product *p, const member *own, size_t row, size_t rows, const work *w,
+                          atomic_size_t *next) {
     const size_t panels = left_panels(p, rows), height = hs_panels(panels, p->parts),
-                 across = hs_panels(p->n, p->columns);
+                 across = hs_panels(p->n, p->columns), tasks = hs_panels(panels, height) * across;
     bool nonfinite = false;
-#pragma omp for schedule(dynamic)
-    for (size_t i = 0; i < hs_panels(panels, height) * across; i++) {
+    for (size_t i = own->thread; i < tasks; i = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) {
         task t = {.row = row, .rows = rows, .first = i / across * height, .column = i % across * p->columns};
         t.last = smaller(t.first + height, panels);
         t.columns = smaller(p->columns, p->n - t.column);
@@ -241,17 +253,21 @@ static bool multiply_rows(const product *p, size_t row, size_t rows, const work 
     return nonfinite;
 }
 
-/* Called by every thread of the team. */
-static bool multiply(const product *p) {
-    unsigned char *mine = p->works + (size_t)omp_get_thread_num() * p->work_bytes;
+/* What one thread does of a product. */
+static bool multiply(const product *p, const member *own, atomic_size_t *next) {
+    unsigned char *mine = p->works + own->thread * p->work_bytes;
     const work w = work_at(p, &mine);
     bool nonfinite = false;
     if (p->kit->enter)
         p->kit->enter();
     for (size_t row = 0; row < p->m; row += p->rows) {
         const size_t rows = smaller(p->rows, p->m - row);
-        pack_left(p, row, rows);
-        nonfinite |= multiply_rows(p, row, rows, &w);
+        pack_left(p, own, row, rows);
+        if (own->thread == 0)
+            atomic_store_explicit(next, own->team, memory_order_relaxed);
+        wait_for_team(own);
+        nonfinite |= multiply_rows(p, own, row, rows, &w, next);
+        wait_for_team(own);
     }
     if (p->kit->leave)
         p->kit->leave();
@@ -265,9 +281,16 @@ void hs_pairs_matmul(const hs_call *call, hs_kernel_run *run, const hs_pairs_kit
     p.b.data = call->inputs[1].buffer->data + call->inputs[1].offset;
     p.y.data = call->outputs[0].buffer->data + call->outputs[0].offset;
     bool nonfinite = false;
-    /* A region of its own even for one thread: the loops inside must not bind to a team of the caller's. */
-#pragma omp parallel num_threads(p.threads) if (p.threads > 1) reduction(|| : nonfinite)
-    nonfinite = multiply(&p);
+    atomic_size_t next;
+    if (p.threads == 1) {
+        nonfinite = multiply(&p, &(member){0, 1}, &next);
+    } else {
+#pragma omp parallel num_threads(p.threads) reduction(|| : nonfinite)
+        {
+            const member own = {(unsigned)omp_get_thread_num(), (unsigned)omp_get_num_threads()};
+            nonfinite = multiply(&p, &own, &next);
+        }
+    }
     run->nonfinite = run->nonfinite || nonfinite;
 }
 
