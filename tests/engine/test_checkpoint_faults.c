@@ -65,6 +65,17 @@ static void fail_save(const hs_test_run *run, const char *path, size_t at, bool 
     cr_expect(hs_test_same_file(path, named ? new : old), "call %zu (%s)", at, faults.failed);
 }
 
+/* Synced before it gets its name, locked until it has it, and the folder synced after. */
+Test(checkpoint_faults, the_order_of_operations, .init = hs_test_enter_folder, .fini = hs_test_leave_folder) {
+    hs_test_run run = make_run();
+    hs_test_faults faults = {0};
+    const hs_files files = hs_test_faulty_files(&faults);
+    hstep_error e = {0};
+    hs_test_expect_ok(hs_checkpoint_save(&files, run.trainer, "file", NULL, &e), &e);
+    cr_expect_str_eq(faults.log, "status_of_path open lock status write sync rename close open sync close");
+    hs_test_run_destroy(&run);
+}
+
 Test(checkpoint_faults, saving, .init = hs_test_enter_folder, .fini = hs_test_leave_folder) {
     hs_test_run run = make_run();
     hstep_error e = {0};

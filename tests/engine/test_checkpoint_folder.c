@@ -9,10 +9,12 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/files/atomic.h"
+#include "precision/random.h"
 #include "support/folder.h"
 #include "support/models.h"
 
@@ -178,6 +180,61 @@ Test(checkpoint_folder, leftovers_go_and_files_at_work_stay, .init = hs_test_ent
     cr_expect_eq(hs_test_count_names(".tmp"), 2);
     cr_expect(hs_test_exists("checkpoint-00000003.safetensors"));
     hs_test_expect_ok(hstep_checkpoint_load(run.trainer, "checkpoint-00000001.safetensors", &e), &e);
+    hs_test_run_destroy(&run);
+}
+
+/* Saves checkpoint after checkpoint, keeps two, and says which step it has saved, until it is killed. */
+static void save_until_killed(const hs_test_run *run, uint64_t step, int acknowledge) {
+    for (;; step++) {
+        char path[64];
+        if (hstep_checkpoint_path(".", step, path, sizeof path, NULL) != HSTEP_OK ||
+            hstep_checkpoint_save(run->trainer, path, NULL, NULL) != HSTEP_OK ||
+            hstep_checkpoint_keep(".", 2, 1, NULL, NULL) != HSTEP_OK ||
+            write(acknowledge, &step, sizeof step) != sizeof step)
+            _exit(1);
+    }
+}
+
+/* The last step that a killed process acknowledged; the first where it came to none. */
+static uint64_t kill_after(const hs_test_run *run, uint64_t first, long microseconds) {
+    int ends[2], status = 0;
+    uint64_t step = first, read_step;
+    cr_assert_eq(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0)
+        save_until_killed(run, first + 1, ends[1]);
+    cr_assert_eq(close(ends[1]), 0);
+    (void)nanosleep(&(struct timespec){.tv_nsec = microseconds * 1000}, NULL);
+    cr_assert_eq(kill(child, SIGKILL), 0);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status), "the process ended by itself: %d", status);
+    while (read(ends[0], &read_step, sizeof read_step) == sizeof read_step)
+        step = read_step;
+    cr_assert_eq(close(ends[0]), 0);
+    return step;
+}
+
+Test(checkpoint_folder, nothing_acknowledged_is_lost_by_a_kill, .init = hs_test_enter_folder,
+     .fini = hs_test_leave_folder) {
+    hs_test_run run = make_run();
+    hs_random random = {.state = 11};
+    hstep_error e = {0};
+    uint64_t step = 1;
+    size_t leftovers = 0;
+    save_step(&run, step, NAN);
+    for (int i = 0; i < 60; i++) {
+        const uint64_t acknowledged = kill_after(&run, step, 1000 + (long)(hs_random_next(&random) % 30000));
+        hstep_found_checkpoint found;
+        hs_test_expect_ok(hstep_checkpoint_find(".", &found, NULL, 0, &e), &e);
+        cr_expect(found.found && found.skipped == 0 && (found.step == acknowledged || found.step == acknowledged + 1),
+                  "found %d, acknowledged %d", (int)found.step, (int)acknowledged);
+        leftovers += hs_test_count_names(".tmp");
+        step = found.step;
+    }
+    cr_expect_gt(step, 20);
+    cr_expect_gt(leftovers, 0, "no kill came while a file was written");
+    hs_test_expect_ok(hstep_checkpoint_keep(".", 1, 0, NULL, &e), &e);
+    cr_expect_eq(hs_test_count_names(""), 3, "one file, and the two names that every folder has");
     hs_test_run_destroy(&run);
 }
 

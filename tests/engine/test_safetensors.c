@@ -195,6 +195,9 @@ static const bad_header bad_headers[] = {
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},"
      "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
      8, "overlap"},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+     "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
+     3, "\"b\": its bytes overlap"},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "2 elements of type F64 do not fill its 8"},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8.0]}}", 8, "\"data_offsets\""},
     {"{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8,8]}}", 8, "\"data_offsets\""},

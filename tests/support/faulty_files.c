@@ -1,11 +1,22 @@
 #include "support/faulty_files.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the log ends in this operation it is only a further one of a run. */
+static void log_operation(hs_test_faults *faults, const char *operation) {
+    const size_t used = strlen(faults->log), length = strlen(operation);
+    if (used >= length && strcmp(faults->log + used - length, operation) == 0)
+        return;
+    (void)snprintf(faults->log + used, sizeof faults->log - used, "%s%s", used > 0 ? " " : "", operation);
+}
 
 /* Counts a call; true when it is one that fails. */
 static bool fails(void *state, const char *operation) {
     hs_test_faults *faults = state;
     faults->calls++;
+    log_operation(faults, operation);
     if (faults->fails_at == 0 || faults->calls < faults->fails_at ||
         (faults->calls > faults->fails_at && !faults->from_there))
         return false;

@@ -13,6 +13,7 @@ typedef struct hs_test_faults {
     size_t interruptions;
     int open;           /* descriptors that are open */
     const char *failed; /* the operation that failed last */
+    char log[256];      /* operations in their order, each run of equal ones once */
 } hs_test_faults;
 
 hs_files hs_test_faulty_files(hs_test_faults *faults);
