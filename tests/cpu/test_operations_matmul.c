@@ -18,14 +18,19 @@ static unsigned next_compact(void) {
     return chosen;
 }
 
+static hs_test_description describe(const shape *s, int precision, int forms) {
+    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+    d.precision = (hstep_precision)precision;
+    d.rows = s->m, d.columns = s->n, d.inner = s->k, d.pitch = s->pitch;
+    d.a_form = forms & 1 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
+    d.b_form = forms & 2 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
+    return d;
+}
+
 static void check_forms(hs_parity *parity, const shape *s, hs_parity_depth depth) {
     for (int precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_BF16; precision++)
         for (int forms = 0; forms < 4; forms++) {
-            hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-            d.precision = (hstep_precision)precision;
-            d.rows = s->m, d.columns = s->n, d.inner = s->k, d.pitch = s->pitch;
-            d.a_form = forms & 1 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
-            d.b_form = forms & 2 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
+            hs_test_description d = describe(s, precision, forms);
             hs_parity_check(parity, &d, depth);
             if (precision == HSTEP_PRECISION_F64)
                 continue;
@@ -62,10 +67,18 @@ Test(matmul, tile_edges, .timeout = 60) {
     check_all(shapes, sizeof shapes / sizeof *shapes, HS_PARITY_PLANTED);
 }
 
-/* Tasks of 64 columns and parts of rows, that threads share out from 2^18 multiplications on. */
+/* Tasks of 64 columns and parts of rows, that threads share out from 3 * 2^19 multiplications on. */
 Test(matmul, task_edges, .timeout = 60) {
-    static const shape shapes[] = {{65, 63, 90, 0}, {64, 129, 40, 3}, {530, 64, 11, 0}, {1, 1130, 300, 0}};
-    check_all(shapes, sizeof shapes / sizeof *shapes, HS_PARITY_BRIEF);
+    static const shape shapes[] = {{65, 63, 390, 0}, {64, 129, 200, 3}, {530, 64, 48, 0}, {1, 1130, 1400, 0}};
+    hs_parity parity;
+    hs_parity_open(&parity);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int way = 0; way < 6; way++) {
+            hs_test_description d = describe(&shapes[i], way % 3, (way + (int)i) % 4);
+            d.compact = way % 3 == HSTEP_PRECISION_F64 ? 0 : next_compact();
+            hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
+        }
+    hs_parity_close(&parity);
 }
 
 /* Chains of several blocks, which have 128 to 512 steps at most: full, short, and of few steps. */

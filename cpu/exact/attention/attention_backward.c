@@ -21,6 +21,7 @@ typedef struct workspace {
     hs_packed query, output, adjoint;        /* of a panel of queries: q, dy, adjoints of scores */
     hs_cells p, g;           /* of a panel of queries: probabilities, and adjoints of these, then of scores */
     double *p_row, *g_row;   /* of them */
+    hs_run *runs;            /* of a panel of keys */
     double *dk_sum, *dv_sum; /* of a key head: sums over its query heads, where the outputs have 16 bits */
 } workspace;
 
@@ -43,6 +44,7 @@ static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratc
     w->g = hs_carve_rows(&end, attention);
     w->p_row = hs_carve(&end, keys * sizeof *w->p_row);
     w->g_row = hs_carve(&end, keys * sizeof *w->g_row);
+    w->runs = hs_carve(&end, queries * sizeof *w->runs);
     const size_t sums = attention->half && attention->group > 1 ? keys * width * sizeof(double) : 0;
     w->dk_sum = hs_carve(&end, sums);
     w->dv_sum = hs_carve(&end, sums);
@@ -155,9 +157,10 @@ static bool differentiate_keys(const hs_exact_attention *attention, const hs_pos
     bool nonfinite = false;
     for (size_t panel = 0; panel < hs_panels(attention->keys, height); panel++) {
         const size_t first = panel * height, rest = attention->keys - first, count = rest < height ? rest : height;
-        nonfinite |= hs_sum_over_queries(attention, positions, panel, count, &w->adjoints, &w->query_columns,
+        const size_t runs = hs_runs_of(positions, attention->queries, first, count, w->runs);
+        nonfinite |= hs_sum_over_queries(attention, w->runs, runs, panel, count, &w->adjoints, &w->query_columns,
                                          hs_cells_from(s->dk, first, 0), added);
-        nonfinite |= hs_sum_over_queries(attention, positions, panel, count, &w->probabilities, &w->output_columns,
+        nonfinite |= hs_sum_over_queries(attention, w->runs, runs, panel, count, &w->probabilities, &w->output_columns,
                                          hs_cells_from(s->dv, first, 0), added);
     }
     return nonfinite;

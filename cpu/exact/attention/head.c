@@ -1,6 +1,7 @@
 #include "cpu/exact/attention/head.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cpu/exact/sums.h"
 #include "cpu/exact/view.h"
@@ -104,6 +105,17 @@ void hs_query_key_products(const hs_exact_attention *attention, size_t count, si
     }
 }
 
+/* The rows from `first` on, of `count`, that see `key`: how many there are from *row on, where *row is the next such
+ * row. */
+static size_t rows_seeing(const hs_positions *positions, size_t first, size_t count, size_t key, size_t *row) {
+    size_t end;
+    while (*row < count && key >= hs_keys_of(positions, first + *row))
+        ++*row;
+    for (end = *row; end < count && key < hs_keys_of(positions, first + end);)
+        end++;
+    return end - *row;
+}
+
 /* The sums of a tile whose rows are queries and whose k runs over keys. */
 static void chain_over_keys(const hs_kit *kit, const hs_positions *positions, size_t first, size_t count,
                             const unsigned char *a, const unsigned char *b, bool fused, void *sums) {
@@ -111,9 +123,8 @@ static void chain_over_keys(const hs_kit *kit, const hs_positions *positions, si
     const size_t seen = hs_keys_seen(positions, first, count), shared = hs_keys_shared(positions, first, count);
     hs_tile(kit, count, shared, a, b, fused, true, sums);
     for (size_t key = shared; key < seen; key++)
-        for (size_t r = 0; r < count; r++)
-            if (key < hs_keys_of(positions, first + r))
-                kit->step(r, a + key * a_step, b + key * b_step, sums);
+        for (size_t row = 0, rows; (rows = rows_seeing(positions, first, count, key, &row)) > 0; row += rows)
+            kit->part(row, rows, 1, a + key * a_step, b + key * b_step, fused, sums);
 }
 
 bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *positions, size_t first, size_t count,
@@ -131,26 +142,28 @@ bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *p
     return nonfinite;
 }
 
-/*
- * The sums of a tile whose rows are keys and whose k runs over queries. Queries that see all the keys come in runs,
- * which the tile takes whole.
- */
-static void chain_over_queries(const hs_kit *kit, const hs_positions *positions, size_t queries, size_t first,
-                               size_t count, const unsigned char *a, const unsigned char *b, bool fused, void *sums) {
+size_t hs_runs_of(const hs_positions *positions, size_t queries, size_t first, size_t count, hs_run *runs) {
+    size_t made = 0;
+    for (size_t query = 0; query < queries; query++) {
+        const size_t keys = hs_keys_of(positions, query), beyond = keys > first ? keys - first : 0,
+                     rows = beyond < count ? beyond : count;
+        if (made > 0 && runs[made - 1].rows == rows)
+            runs[made - 1].count++;
+        else
+            runs[made++] = (hs_run){query, 1, rows};
+    }
+    return made;
+}
+
+/* The sums of a tile whose rows are keys and whose k runs over queries. */
+static void chain_over_queries(const hs_kit *kit, const hs_run *runs, size_t run_count, const unsigned char *a,
+                               const unsigned char *b, bool fused, hs_sums *sums) {
     const size_t a_step = kit->left.pitch * kit->element, b_step = kit->right.pitch * kit->element;
-    size_t query = 0;
-    do {
-        size_t run = 0;
-        while (query + run < queries && hs_keys_of(positions, query + run) >= first + count)
-            run++;
-        hs_tile(kit, count, run, a + query * a_step, b + query * b_step, fused, query == 0, sums);
-        query += run;
-        if (query == queries)
-            break;
-        for (size_t r = 0; first + r < hs_keys_of(positions, query); r++)
-            kit->step(r, a + query * a_step, b + query * b_step, sums);
-        query++;
-    } while (query < queries);
+    memset(sums, 0, sizeof *sums);
+    for (size_t i = 0; i < run_count; i++)
+        if (runs[i].rows > 0)
+            kit->part(0, runs[i].rows, runs[i].count, a + runs[i].query * a_step, b + runs[i].query * b_step, fused,
+                      sums->bytes);
 }
 
 /* Adds a tile of results to y, which is f64. */
@@ -168,17 +181,16 @@ static bool add_results(const hs_kit *kit, size_t rows, size_t columns, const vo
     return hs_any_nonfinite(seen);
 }
 
-bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_positions *positions, size_t panel, size_t count,
-                         const hs_packed *a, const hs_packed *b, hs_cells y, bool added) {
+bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_run *runs, size_t run_count, size_t panel,
+                         size_t count, const hs_packed *a, const hs_packed *b, hs_cells y, bool added) {
     const hs_kit *kit = attention->kit;
     bool nonfinite = false;
     for (size_t other = 0; other < hs_panels(attention->width, kit->right.width); other++) {
         const size_t column = other * kit->right.width, rest = attention->width - column,
                      columns = rest < kit->right.width ? rest : kit->right.width;
         hs_sums sums;
-        chain_over_queries(kit, positions, attention->queries, panel * kit->left.width, count,
-                           a->data + panel * a->bytes, b->data + other * b->bytes,
-                           hs_fusible(a->ranges[panel], b->ranges[other]), sums.bytes);
+        chain_over_queries(kit, runs, run_count, a->data + panel * a->bytes, b->data + other * b->bytes,
+                           hs_fusible(a->ranges[panel], b->ranges[other]), &sums);
         const hs_cells part = hs_cells_from(y, 0, column);
         nonfinite |=
             added ? add_results(kit, count, columns, sums.bytes, part) : kit->store(count, columns, sums.bytes, part);

@@ -86,11 +86,19 @@ void hs_query_key_products(const hs_exact_attention *attention, size_t count, si
 bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *positions, size_t first, size_t count,
                       const hs_packed *a, const hs_packed *b, hs_cells y);
 
+/* Queries in a row that see as many of some keys: the first `rows` of them. */
+typedef struct hs_run {
+    size_t query, count, rows;
+} hs_run;
+
+/* The runs of all queries for the keys [first, first + count): at most one for each query. Returns how many. */
+size_t hs_runs_of(const hs_positions *positions, size_t queries, size_t first, size_t count, hs_run *runs);
+
 /*
- * The same summed over queries, for panel `panel` of the keys, which are the lines of a. `added`: y, which is f64, gets
- * the sum added rather than stored.
+ * The same summed over queries, for panel `panel` of the keys, which are the lines of a, with the runs of its `count`
+ * keys. `added`: y, which is f64, gets the sum added rather than stored.
  */
-bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_positions *positions, size_t panel, size_t count,
-                         const hs_packed *a, const hs_packed *b, hs_cells y, bool added);
+bool hs_sum_over_queries(const hs_exact_attention *attention, const hs_run *runs, size_t run_count, size_t panel,
+                         size_t count, const hs_packed *a, const hs_packed *b, hs_cells y, bool added);
 
 #endif

@@ -116,8 +116,8 @@ struct hs_kit {
     /* By whether multiply-adds are fused (hs_fusible), and by the rows of the tile less one. */
     hs_walk *const *walks[2];
 
-    /* Continues the sums of one row over one step. */
-    void (*step)(size_t row, const void *a, const void *b, void *sums);
+    /* Continues the sums of the rows [row, row + rows) of a tile alone. */
+    void (*part)(size_t row, size_t rows, size_t depth, const void *a, const void *b, bool fused, void *sums);
 
     /* The last rounding. Returns whether a value that it stored is not finite. */
     bool (*store)(size_t rows, size_t columns, const void *sums, hs_cells y);

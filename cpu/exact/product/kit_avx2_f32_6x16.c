@@ -104,7 +104,7 @@ HS_INLINE __m256 operands(const hstep_precision h, const bool half, const void *
     return y;
 }
 
-HS_INLINE __m256 pairs(const hstep_precision h, const void *x, size_t count, seen *s) {
+HS_INLINE __m256 load_pairs(const hstep_precision h, const void *x, size_t count, seen *s) {
     const uint16_t *rest = (const uint16_t *)x + 8;
     const __m256i bits = count >= 16
                              ? _mm256_loadu_si256(x)
@@ -113,13 +113,19 @@ HS_INLINE __m256 pairs(const hstep_precision h, const void *x, size_t count, see
     return _mm256_castsi256_ps(bits);
 }
 
-HS_INLINE __m256 pair_value(const hstep_precision h, __m256 x, bool odd) {
-    const __m256i bits = _mm256_castps_si256(x), upper = _mm256_set1_epi32((int)0xffff0000);
+HS_INLINE void split(const hstep_precision h, __m256 pairs, __m256 *even, __m256 *odd) {
+    const __m256i bits = _mm256_castps_si256(pairs), upper = _mm256_set1_epi32((int)0xffff0000);
     if (h == HSTEP_PRECISION_FP16) {
-        const __m256i wide = odd ? _mm256_srli_epi32(bits, 16) : _mm256_andnot_si256(upper, bits);
-        return _mm256_cvtph_ps(_mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+        /* In each half of a vector the even elements first, then the odd ones; then the halves together. */
+        const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9,
+                                               12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+        const __m256i halves = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(bits, order), 0xd8);
+        *even = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+        *odd = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
+    } else {
+        *even = _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+        *odd = _mm256_castsi256_ps(_mm256_and_si256(bits, upper));
     }
-    return _mm256_castsi256_ps(odd ? _mm256_and_si256(bits, upper) : _mm256_slli_epi32(bits, 16));
 }
 
 HS_INLINE void transpose(__m256 r[8]) {

@@ -101,19 +101,27 @@ HS_INLINE __m512 operands(const hstep_precision h, const bool half, const void *
     return y;
 }
 
-HS_INLINE __m512 pairs(const hstep_precision h, const void *x, size_t count, seen *s) {
+HS_INLINE __m512 load_pairs(const hstep_precision h, const void *x, size_t count, seen *s) {
     const __mmask32 mask = (__mmask32)(count < 32 ? (1U << count) - 1 : 0xffffffffU);
     const __m512i bits = _mm512_maskz_loadu_epi16(mask, x);
     see_halves(h, bits, s);
     return _mm512_castsi512_ps(bits);
 }
 
-HS_INLINE __m512 pair_value(const hstep_precision h, __m512 x, bool odd) {
-    const __m512i bits = _mm512_castps_si512(x);
-    if (h == HSTEP_PRECISION_FP16)
-        return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(odd ? _mm512_srli_epi32(bits, 16) : bits));
-    return _mm512_castsi512_ps(odd ? _mm512_and_si512(bits, _mm512_set1_epi32((int)0xffff0000))
-                                   : _mm512_slli_epi32(bits, 16));
+/* What number i of the even, then of the odd elements is among all. */
+static const uint16_t apart[32] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
+                                   1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
+
+HS_INLINE void split(const hstep_precision h, __m512 pairs, __m512 *even, __m512 *odd) {
+    const __m512i bits = _mm512_castps_si512(pairs);
+    if (h == HSTEP_PRECISION_FP16) {
+        const __m512i halves = _mm512_permutexvar_epi16(_mm512_loadu_si512(apart), bits);
+        *even = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+        *odd = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
+    } else {
+        *even = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+        *odd = _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32((int)0xffff0000)));
+    }
 }
 
 HS_INLINE void transpose(__m512 r[16]) {

@@ -96,11 +96,16 @@ static void HS_KIT(walk)(size_t depth, const void *a_panel, const void *b_panel,
 static hs_walk *const HS_KIT(walks)[HS_ROWS] = {HS_KIT(walk), HS_KIT(walk), HS_KIT(walk), HS_KIT(walk)};
 _Static_assert(HS_ROWS == 4, "a walk for each number of rows");
 
-static void HS_KIT(step)(size_t row, const void *a_panel, const void *b_panel, void *sums) {
-    const HS_REAL a = ((const HS_REAL *)a_panel)[row], *restrict b = b_panel;
-    HS_REAL *restrict s = (HS_REAL *)sums + row * HS_COLUMNS;
-    for (size_t j = 0; j < HS_COLUMNS; j++)
-        s[j] += a * b[j];
+static void HS_KIT(part)(size_t row, size_t rows, size_t depth, const void *a_panel, const void *b_panel, bool fused,
+                         void *sums) {
+    const HS_REAL *restrict a = a_panel, *restrict b = b_panel;
+    (void)fused;
+    for (size_t i = row; i < row + rows; i++) {
+        HS_REAL *restrict s = (HS_REAL *)sums + i * HS_COLUMNS;
+        for (size_t k = 0; k < depth; k++)
+            for (size_t j = 0; j < HS_COLUMNS; j++)
+                s[j] += a[k * HS_ROWS + i] * b[k * HS_COLUMNS + j];
+    }
 }
 
 /* Copies rows of the whole tile to those of the matrix, `slot` bytes an element. */
@@ -158,7 +163,7 @@ const hs_kit HS_KIT(hs_kit_portable) = {.element = sizeof(HS_REAL),
                                         .left = {HS_ROWS, HS_ROWS, HS_KIT(pack_left)},
                                         .right = {HS_COLUMNS, HS_COLUMNS, HS_KIT(pack_right)},
                                         .walks = {HS_KIT(walks), HS_KIT(walks)},
-                                        .step = HS_KIT(step),
+                                        .part = HS_KIT(part),
 #ifdef HS_HALF_OPERANDS
                                         .narrow = HS_KIT(narrow),
                                         .widen = HS_KIT(widen),

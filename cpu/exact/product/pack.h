@@ -7,8 +7,8 @@
  *   put(h, half, x, count, y)            stores Q_h of the first `count` of x; gives `flags`, to be joined by |
  *   any_nonfinite(flags), widen_range(half, s, range)
  * and, where HS_HALVES is defined, for operands in 16 bits
- *   pairs(h, x, count, s)                the first `count` of 2 * HS_LANES operands as they stand, the others 0
- *   pair_value(h, x, odd)                the even or the odd ones of them, in f32
+ *   load_pairs(h, x, count, s)           the first `count` of 2 * HS_LANES operands as they stand, the others 0
+ *   split(h, pairs, even, odd)           the even and the odd ones of them, in f32
  *   any_beyond(h, rows, sums)            whether Q_h of any sum of a tile is not finite
  *   put_finite(h, half, x, count, y)     put, for a tile without such sums
  */
@@ -40,13 +40,18 @@ HS_INLINE void pack_pairs_along(const hstep_precision h, const size_t pitch, hs_
         HS_VECTOR r[HS_LANES];
         HS_UNROLL
         for (size_t i = 0; i < HS_LANES; i++)
-            r[i] = i < count ? pairs(h, hs_lines_from(lines, i, k0).data, steps, s) : hs_v_zero();
+            r[i] = i < count ? load_pairs(h, hs_lines_from(lines, i, k0).data, steps, s) : hs_v_zero();
         transpose(r);
         HS_REAL *target = panel + k0 * pitch;
         HS_UNROLL
-        for (size_t k = 0; k < 2 * HS_LANES; k++, target += pitch)
+        for (size_t k = 0; k < 2 * HS_LANES; k += 2, target += 2 * pitch) {
+            HS_VECTOR even, odd;
+            split(h, r[k / 2], &even, &odd);
             if (k < steps)
-                hs_v_store(target, pair_value(h, r[k / 2], k % 2 != 0));
+                hs_v_store(target, even);
+            if (k + 1 < steps)
+                hs_v_store(target + pitch, odd);
+        }
     }
 }
 #endif
@@ -141,7 +146,7 @@ HS_INLINE bool store(const hstep_precision h, size_t rows, size_t columns, const
 
 #define HS_PARTS(name)                                                                                                 \
     .element = sizeof(HS_REAL), .left = {HS_ROWS, HS_ROW_PITCH, pack_left_##name},                                     \
-    .right = {2 * HS_LANES, 2 * HS_LANES, pack_right_##name}, .walks = {walks_apart, walks_fused}, .step = step,       \
+    .right = {2 * HS_LANES, 2 * HS_LANES, pack_right_##name}, .walks = {walks_apart, walks_fused}, .part = part,       \
     .store = store_##name
 
 #ifdef HS_HALVES

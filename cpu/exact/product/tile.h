@@ -7,7 +7,7 @@
  *   HS_HEIGHTS(X)                   X(1) X(2) ... X(HS_ROWS)
  *   hs_v_load, hs_v_store, hs_v_splat, hs_v_zero, hs_v_multiply_add   the last as two roundings
  *   HS_V_FUSED(a, b, c)             as one rounding; undefined where the policy never allows that
- * Defines walks_apart, walks_fused and step, as in hs_kit. Every number of rows has a function of its own: a tile on
+ * Defines walks_apart, walks_fused and part, as in hs_kit. Every number of rows has a function of its own: a tile on
  * the lower edge does no needless work.
  */
 #include "cpu/exact/product/kit.h"
@@ -83,9 +83,8 @@ HS_HEIGHTS(HS_DEFINE_FUSED)
 static hs_walk *const walks_apart[HS_ROWS] = {HS_HEIGHTS(HS_NAME_APART)};
 static hs_walk *const walks_fused[HS_ROWS] = {HS_HEIGHTS(HS_NAME_FUSED)};
 
-static void step(size_t row, const void *a, const void *b, void *sums) {
-    const HS_VECTOR x = hs_v_splat((const HS_REAL *)a + row);
+static void part(size_t row, size_t rows, size_t depth, const void *a, const void *b, bool fused, void *sums) {
     HS_REAL *s = (HS_REAL *)sums + 2 * row * HS_LANES;
-    for (size_t half = 0; half < 2 * HS_LANES; half += HS_LANES)
-        hs_v_store(s + half, hs_v_multiply_add(x, hs_v_load((const HS_REAL *)b + half), hs_v_load(s + half)));
+    (fused ? walks_fused : walks_apart)[rows - 1](depth, (const HS_REAL *)a + row, b, false, s,
+                                                  (hs_ahead){(uintptr_t)s, 0});
 }
