@@ -1,7 +1,6 @@
 /*
- * Conversion to and from a half format in a form without branches, which a compiler vectorises: rounding gives the
- * number Q_h(x) first, and a number of the format has its bits by a shift. The bits of precision/format.h, by another
- * way.
+ * Rounding to a half format without its bits: the value Q_h(x) as a double or a float, in a form without branches that
+ * a compiler vectorises. The bits of precision/format.h, by another way.
  */
 #ifndef HS_CPU_EXACT_CONVERT_H
 #define HS_CPU_EXACT_CONVERT_H
@@ -11,11 +10,6 @@
 
 #include "cpu/exact/sums.h"
 #include "precision/arithmetic.h"
-
-typedef union hs_float_bits {
-    float value;
-    uint32_t bits;
-} hs_float_bits;
 
 /*
  * With 2^e <= |x| < 2^(e+1), adding and subtracting c = 1.5 * 2^(e + 52 - fraction bits) rounds x once, to nearest
@@ -43,32 +37,6 @@ static inline double hs_round_to_half(double x, const hs_rounding *rounding) {
     return hs_from_bits(hs_bits(magnitude) | (bits & UINT64_C(0x8000000000000000)));
 }
 
-/* The bits of a number of fp16, or of any NaN: scaled so that f32 has the exponent of fp16, subnormals included. */
-static inline uint16_t hs_fp16_bits(float x) {
-    const hs_float_bits own = {.value = x}, scaled = {.value = x * 0x1p-112F};
-    const uint32_t magnitude = (scaled.bits & 0x7fffffffU) >> 13;
-    const uint32_t finite = magnitude < 0x7c00U ? magnitude : 0x7c00U;
-    return (uint16_t)(x != x ? 0x7e00U : finite | own.bits >> 31 << 15);
-}
-
-/* The bits of a number of bf16, or of any NaN. */
-static inline uint16_t hs_bf16_bits(float x) {
-    const hs_float_bits own = {.value = x};
-    return (uint16_t)(x != x ? 0x7fc0U : own.bits >> 16);
-}
-
-static inline float hs_fp16_value(uint16_t x) {
-    const hs_float_bits small = {.bits = (uint32_t)(x & 0x7fff) << 13}, scaled = {.value = small.value * 0x1p112F};
-    const uint32_t special = (x & 0x7fff) >= 0x7c00 ? 0x7f800000U : 0;
-    const hs_float_bits y = {.bits = scaled.bits | special | (uint32_t)(x >> 15) << 31};
-    return y.value;
-}
-
-static inline float hs_bf16_value(uint16_t x) {
-    const hs_float_bits y = {.bits = (uint32_t)x << 16};
-    return y.value;
-}
-
 /* The operands of a product: y[i] = Q_h(x[i]), exact in f32. */
 static inline void hs_represent(const hs_rounding *rounding, size_t count, const double *x, float *y) {
     const hs_rounding r = *rounding;
@@ -84,37 +52,6 @@ static inline uint64_t hs_round_results(const hs_rounding *rounding, size_t coun
         const double value = hs_round_to_half((double)x[i], &r);
         seen |= hs_nonfinite(value);
         y[i] = value == value ? value : (double)NAN;
-    }
-    return seen;
-}
-
-/* The same from and to 16 bits. */
-static inline void hs_represent_fp16(size_t count, const uint16_t *x, float *y) {
-    for (size_t i = 0; i < count; i++)
-        y[i] = hs_fp16_value(x[i]);
-}
-
-static inline void hs_represent_bf16(size_t count, const uint16_t *x, float *y) {
-    for (size_t i = 0; i < count; i++)
-        y[i] = hs_bf16_value(x[i]);
-}
-
-static inline uint64_t hs_round_results_fp16(size_t count, const float *x, uint16_t *y) {
-    uint64_t seen = 0;
-    for (size_t i = 0; i < count; i++) {
-        const double value = hs_round_to_half((double)x[i], &hs_rounding_fp16);
-        seen |= hs_nonfinite(value);
-        y[i] = hs_fp16_bits((float)value);
-    }
-    return seen;
-}
-
-static inline uint64_t hs_round_results_bf16(size_t count, const float *x, uint16_t *y) {
-    uint64_t seen = 0;
-    for (size_t i = 0; i < count; i++) {
-        const double value = hs_round_to_half((double)x[i], &hs_rounding_bf16);
-        seen |= hs_nonfinite(value);
-        y[i] = hs_bf16_bits((float)value);
     }
     return seen;
 }

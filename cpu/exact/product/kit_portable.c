@@ -1,6 +1,7 @@
 /* 4x8 in f32 and 4x4 in f64 fill eight of the sixteen registers of SSE2; the others hold operands and products. */
 #include <string.h>
 
+#include "cpu/exact/half.h"
 #include "cpu/exact/product/convert.h"
 #include "cpu/exact/product/kit.h"
 #include "cpu/exact/sums.h"
@@ -25,9 +26,9 @@ static inline uint64_t copy_results(size_t count, const double *x, double *y) {
 #define HS_COLUMNS 8
 #define HS_OPERANDS(n, x, y) hs_represent(&hs_rounding_fp16, (n), (x), (y))
 #define HS_RESULTS(n, x, y) hs_round_results(&hs_rounding_fp16, (n), (x), (y))
-#define HS_HALF_OPERANDS(n, x, y) hs_represent_fp16((n), (x), (y))
-#define HS_HALF_RESULTS(n, x, y) hs_round_results_fp16((n), (x), (y))
-#define HS_HALF_BITS(value) hs_fp16_bits(value)
+#define HS_HALF HSTEP_DTYPE_FP16
+#define HS_FROM_HALF(half) (float)hs_widen_fp16(half)
+#define HS_TO_HALF(value) hs_narrow_fp16((double)(value))
 #include "cpu/exact/product/kit_portable.h"
 
 #define HS_REAL float
@@ -36,9 +37,9 @@ static inline uint64_t copy_results(size_t count, const double *x, double *y) {
 #define HS_COLUMNS 8
 #define HS_OPERANDS(n, x, y) hs_represent(&hs_rounding_bf16, (n), (x), (y))
 #define HS_RESULTS(n, x, y) hs_round_results(&hs_rounding_bf16, (n), (x), (y))
-#define HS_HALF_OPERANDS(n, x, y) hs_represent_bf16((n), (x), (y))
-#define HS_HALF_RESULTS(n, x, y) hs_round_results_bf16((n), (x), (y))
-#define HS_HALF_BITS(value) hs_bf16_bits(value)
+#define HS_HALF HSTEP_DTYPE_BF16
+#define HS_FROM_HALF(half) (float)hs_widen_bf16(half)
+#define HS_TO_HALF(value) hs_narrow_bf16((double)(value))
 #include "cpu/exact/product/kit_portable.h"
 
 #define HS_REAL double

@@ -4,7 +4,8 @@
  *   HS_ROWS, HS_COLUMNS     the tile
  *   HS_OPERANDS(n, x, y)    n operands from f64
  *   HS_RESULTS(n, x, y)     n results to f64; gives the hs_nonfinite of them
- *   HS_HALF_OPERANDS, HS_HALF_RESULTS, HS_HALF_BITS(value)   with 16 bits; not defined in f64
+ *   HS_HALF                 its type of 16 bits; not defined in f64, as the next two
+ *   HS_FROM_HALF(half), HS_TO_HALF(value)   the f32 of 16 bits, and the 16 bits of a sum, rounded
  * Multiplication and addition are two roundings everywhere, so it needs no range.
  */
 
@@ -12,9 +13,10 @@
 enum { HS_KIT(chunk) = 64 };
 
 static inline void HS_KIT(take)(const bool half, size_t count, const void *x, HS_REAL *y) {
-#ifdef HS_HALF_OPERANDS
+#ifdef HS_HALF
     if (half) {
-        HS_HALF_OPERANDS(count, x, y);
+        for (size_t i = 0; i < count; i++)
+            y[i] = HS_FROM_HALF(((const uint16_t *)x)[i]);
         return;
     }
 #endif
@@ -59,7 +61,7 @@ static inline void HS_KIT(pack_from)(const bool half, const size_t width, hs_lin
 }
 
 static inline void HS_KIT(pack)(const size_t width, hs_lines lines, size_t count, size_t depth, HS_REAL *panel) {
-#ifdef HS_HALF_OPERANDS
+#ifdef HS_HALF
     if (lines.half) {
         HS_KIT(pack_from)(true, width, lines, count, depth, panel);
         return;
@@ -123,12 +125,16 @@ static inline void HS_KIT(place)(const size_t slot, size_t rows, size_t columns,
 static bool HS_KIT(store)(size_t rows, size_t columns, const void *sums, hs_cells y) {
     const HS_REAL *s = (const HS_REAL *)sums;
     double results[HS_ROWS * HS_COLUMNS];
-#ifdef HS_HALF_RESULTS
+#ifdef HS_HALF
     if (y.half) {
         uint16_t halves[HS_ROWS * HS_COLUMNS];
-        const uint64_t seen = HS_HALF_RESULTS(rows * HS_COLUMNS, s, halves);
+        uint64_t seen_half = 0;
+        for (size_t i = 0; i < rows * HS_COLUMNS; i++) {
+            halves[i] = HS_TO_HALF(s[i]);
+            seen_half |= hs_nonfinite((double)HS_FROM_HALF(halves[i]));
+        }
         HS_KIT(place)(sizeof *halves, rows, columns, halves, y);
-        return hs_any_nonfinite(seen);
+        return hs_any_nonfinite(seen_half);
     }
 #endif
     const uint64_t seen = HS_RESULTS(rows * HS_COLUMNS, s, results);
@@ -136,26 +142,10 @@ static bool HS_KIT(store)(size_t rows, size_t columns, const void *sums, hs_cell
     return hs_any_nonfinite(seen);
 }
 
-#ifdef HS_HALF_OPERANDS
-static void HS_KIT(narrow)(size_t count, const double *x, uint16_t *y) {
-    HS_REAL values[HS_KIT(chunk)];
-    for (size_t first = 0; first < count; first += HS_KIT(chunk)) {
-        const size_t part = count - first < HS_KIT(chunk) ? count - first : HS_KIT(chunk);
-        HS_OPERANDS(part, x + first, values);
-        for (size_t i = 0; i < part; i++)
-            y[first + i] = HS_HALF_BITS(values[i]);
-    }
-}
+#ifdef HS_HALF
+static void HS_KIT(narrow)(size_t count, const double *x, uint16_t *y) { hs_narrow_all(HS_HALF, count, x, y); }
 
-static void HS_KIT(widen)(size_t count, const uint16_t *x, double *y) {
-    HS_REAL values[HS_KIT(chunk)];
-    for (size_t first = 0; first < count; first += HS_KIT(chunk)) {
-        const size_t part = count - first < HS_KIT(chunk) ? count - first : HS_KIT(chunk);
-        HS_HALF_OPERANDS(part, x + first, values);
-        for (size_t i = 0; i < part; i++)
-            y[first + i] = (double)values[i];
-    }
-}
+static void HS_KIT(widen)(size_t count, const uint16_t *x, double *y) { hs_widen_all(HS_HALF, count, x, y); }
 #endif
 
 const hs_kit HS_KIT(hs_kit_portable) = {.element = sizeof(HS_REAL),
@@ -164,7 +154,7 @@ const hs_kit HS_KIT(hs_kit_portable) = {.element = sizeof(HS_REAL),
                                         .right = {HS_COLUMNS, HS_COLUMNS, HS_KIT(pack_right)},
                                         .walks = {HS_KIT(walks), HS_KIT(walks)},
                                         .part = HS_KIT(part),
-#ifdef HS_HALF_OPERANDS
+#ifdef HS_HALF
                                         .narrow = HS_KIT(narrow),
                                         .widen = HS_KIT(widen),
 #endif
@@ -176,6 +166,6 @@ const hs_kit HS_KIT(hs_kit_portable) = {.element = sizeof(HS_REAL),
 #undef HS_COLUMNS
 #undef HS_OPERANDS
 #undef HS_RESULTS
-#undef HS_HALF_OPERANDS
-#undef HS_HALF_RESULTS
-#undef HS_HALF_BITS
+#undef HS_HALF
+#undef HS_FROM_HALF
+#undef HS_TO_HALF
