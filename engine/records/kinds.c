@@ -228,6 +228,28 @@ hstep_status hstep_records_write_warning(hstep_records *records, const hstep_war
     return hs_records_append(records, &record, error);
 }
 
+hstep_status hstep_records_write_checkpoint(hstep_records *records, const hstep_checkpoint_record *checkpoint,
+                                            hstep_error *error) {
+    CHECK_POINTERS(records, checkpoint, error);
+    hs_record record = hs_record_begin("checkpoint");
+    hs_put_integer(&record, record.root, "step", checkpoint->step);
+    hs_put_text(&record, record.root, "path", checkpoint->path);
+    hs_put_number(&record, record.root, "seconds", checkpoint->seconds);
+    return hs_records_append(records, &record, error);
+}
+
+hstep_status hstep_records_write_resume(hstep_records *records, const hstep_resume_record *resume, hstep_error *error) {
+    CHECK_POINTERS(records, resume, error);
+    CHECK_LIST(resume->passed_over, resume->passed_over_count, error);
+    hs_record record = hs_record_begin("resume");
+    hs_put_integer(&record, record.root, "step", resume->step);
+    hs_put_text(&record, record.root, "path", resume->path);
+    json_t *list = hs_put_array(&record, record.root, "passed_over");
+    for (size_t i = 0; i < resume->passed_over_count; i++)
+        hs_put_text(&record, hs_put_element(&record, list), "reason", resume->passed_over[i]);
+    return hs_records_append(records, &record, error);
+}
+
 static void put_success(hs_record *record, const hstep_end_record *end) {
     if (end->questions == 0) {
         hs_put_null(record, record->root, "success");
@@ -240,9 +262,10 @@ static void put_success(hs_record *record, const hstep_end_record *end) {
 }
 
 hstep_status hstep_records_write_end(hstep_records *records, const hstep_end_record *end, hstep_error *error) {
-    static const char *const outcomes[] = {"finished", "diverged", "too-many-skips", "interrupted", "failed"};
+    static const char *const outcomes[] = {"finished",    "diverged", "too-many-skips",
+                                           "interrupted", "failed",   "time-limit"};
     CHECK_POINTERS(records, end, error);
-    HS_RETURN_IF((unsigned)end->outcome > HSTEP_RUN_FAILED, error, HSTEP_ERROR_ARGUMENT,
+    HS_RETURN_IF((unsigned)end->outcome > HSTEP_RUN_TIME_LIMIT, error, HSTEP_ERROR_ARGUMENT,
                  "end record: unknown outcome %d", (int)end->outcome);
     hs_record record = hs_record_begin("end");
     hs_put_text(&record, record.root, "outcome", outcomes[end->outcome]);

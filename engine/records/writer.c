@@ -24,8 +24,8 @@ struct hstep_records {
  * program writes to its standard error must not land between records. Returns -1 with errno. An interrupted call is not
  * repeated: who waits for the reader of a named pipe may want to be interrupted.
  */
-static int open_file(const char *path) {
-    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+static int open_file(const char *path, int how) {
+    const int descriptor = open(path, O_WRONLY | O_CLOEXEC | how, 0666);
     if (descriptor < 0 || descriptor > STDERR_FILENO)
         return descriptor;
     const int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -35,7 +35,7 @@ static int open_file(const char *path) {
     return moved;
 }
 
-hstep_status hstep_records_open(const char *path, hstep_records **records, hstep_error *error) {
+static hstep_status open_records(const char *path, int how, hstep_records **records, hstep_error *error) {
     HS_RETURN_IF(path == NULL || records == NULL, error, HSTEP_ERROR_ARGUMENT, "records: path or result is NULL");
     hstep_records *made = calloc(1, sizeof *made);
     if (made == NULL)
@@ -45,7 +45,7 @@ hstep_status hstep_records_open(const char *path, hstep_records **records, hstep
     made->descriptor = STDOUT_FILENO;
     made->owned = !standard;
     if (made->owned) {
-        made->descriptor = open_file(path);
+        made->descriptor = open_file(path, how);
         if (made->descriptor < 0) {
             const int reason = errno;
             free(made);
@@ -60,6 +60,40 @@ hstep_status hstep_records_open(const char *path, hstep_records **records, hstep
     *records = made;
     return HSTEP_OK;
 }
+
+hstep_status hstep_records_open(const char *path, hstep_records **records, hstep_error *error) {
+    return open_records(path, O_CREAT | O_TRUNC, records, error);
+}
+
+/* Cuts a file that is open to its first bytes. Returns what is wrong with it, or NULL. */
+static const char *cut(hstep_records *records, uint64_t bytes) {
+    struct stat file;
+    if (!records->regular)
+        return "it is no regular file";
+    if (fstat(records->descriptor, &file) != 0)
+        return strerror(errno);
+    if (bytes > (uint64_t)file.st_size)
+        return "it is shorter than it was: lines of the run are missing";
+    if (ftruncate(records->descriptor, (off_t)bytes) != 0 || lseek(records->descriptor, (off_t)bytes, SEEK_SET) < 0)
+        return strerror(errno);
+    records->whole = (off_t)bytes;
+    return NULL;
+}
+
+hstep_status hstep_records_continue(const char *path, uint64_t bytes, hstep_records **records, hstep_error *error) {
+    hstep_records *opened = NULL;
+    HS_FORWARD(open_records(path, 0, &opened, error));
+    const char *wrong = cut(opened, bytes);
+    if (wrong != NULL) {
+        (void)hstep_records_close(opened, NULL);
+        return hs_fail(error, HSTEP_ERROR_OUTPUT_FILE,
+                       "cannot go on in the record file '%.200s': %s; name another with --records", path, wrong);
+    }
+    *records = opened;
+    return HSTEP_OK;
+}
+
+uint64_t hstep_records_size(const hstep_records *records) { return records->regular ? (uint64_t)records->whole : 0; }
 
 static hstep_status write_failure(const hstep_records *records, hstep_error *error) {
     return hs_fail(error, HSTEP_ERROR_OUTPUT_FILE,

@@ -17,7 +17,7 @@ import strict
 
 TINY = ("--width 8 --layers 1 --heads 2 --feed-forward 16 --context 8 --batch-size 2 --steps 8 --eval-every 4 "
         "--eval-batches 2 --warmup-steps 2 --threads 1 --quiet").split()
-KINDS = ["run", "update", "evaluation", "sample", "warning", "end"]
+KINDS = ["run", "update", "evaluation", "sample", "warning", "checkpoint", "resume", "end"]
 
 
 def load_schema(path):

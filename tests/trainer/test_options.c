@@ -84,8 +84,8 @@ Test(options, help_names_every_option_of_the_table_and_no_other) {
    with status 3, after the options were accepted. */
 Test(options, every_option_in_the_help_parses) {
     hs_test_program help = HS_TEST_RUN("train", "--help");
-    static const char *const suitable[][2] = {
-        {"data", "missing"}, {"eval-data", "missing"}, {"config", "empty.json"}, {"out", "there"}, {"records", "r"}, {"prompt", "x"}};
+    static const char *const suitable[][2] = {{"data", "missing"}, {"eval-data", "missing"}, {"config", "empty.json"},
+                                              {"out", "there"},    {"records", "r"},         {"prompt", "x"}};
     size_t rows;
     const hs_option *table = hs_option_table(&rows);
     for (size_t i = 0; i < rows; ++i) {
@@ -178,7 +178,9 @@ Test(options, configuration_file_takes_every_option_but_config_and_help) {
     const hs_option *table = hs_option_table(&rows);
     for (size_t i = 0; i < rows; ++i)
         cr_expect_eq(table[i].command_line_only,
-                     strcmp(table[i].name, "config") == 0 || strcmp(table[i].name, "help") == 0, "%s", table[i].name);
+                     strcmp(table[i].name, "config") == 0 || strcmp(table[i].name, "help") == 0 ||
+                         strcmp(table[i].name, "resume") == 0 || strcmp(table[i].name, "allow-changes") == 0,
+                     "%s", table[i].name);
     hs_test_write_file("quiet.json",
                        "{\"quiet\": true, \"data\": \"text\", \"steps\": 2, \"context\": 4, \"layers\": 1}");
     hs_test_program run = HS_TEST_RUN("train", "--config", "quiet.json", "--out", "silent");

@@ -113,12 +113,28 @@ typedef struct hstep_warning_record {
     size_t overflow_count;
 } hstep_warning_record;
 
+/** A checkpoint that was written. */
+typedef struct hstep_checkpoint_record {
+    uint64_t step; /**< Committed updates in it. */
+    const char *path;
+    double seconds;
+} hstep_checkpoint_record;
+
+/** A run that goes on. What stood in the file behind the checkpoint was cut off: it comes again. */
+typedef struct hstep_resume_record {
+    uint64_t step; /**< Committed updates so far. */
+    const char *path;
+    const char *const *passed_over; /**< Newer checkpoints that did not verify, each with its reason. */
+    size_t passed_over_count;
+} hstep_resume_record;
+
 typedef enum hstep_run_outcome {
     HSTEP_RUN_FINISHED = 0,       /**< "finished" */
     HSTEP_RUN_DIVERGED = 1,       /**< "diverged": a nonfinite forward value or loss */
     HSTEP_RUN_TOO_MANY_SKIPS = 2, /**< "too-many-skips" */
     HSTEP_RUN_INTERRUPTED = 3,    /**< "interrupted" */
-    HSTEP_RUN_FAILED = 4          /**< "failed": any other error */
+    HSTEP_RUN_FAILED = 4,         /**< "failed": any other error */
+    HSTEP_RUN_TIME_LIMIT = 5      /**< "time-limit" */
 } hstep_run_outcome;
 
 /** The last line of a run. */
@@ -141,6 +157,16 @@ typedef struct hstep_end_record {
  */
 HSTEP_API hstep_status hstep_records_open(const char *path, hstep_records **records, hstep_error *error);
 
+/**
+ * Goes on in a file that there is: what stands behind its first `bytes` bytes is cut off.
+ * @return HSTEP_ERROR_OUTPUT_FILE when it is shorter, no regular file, or cannot be written.
+ */
+HSTEP_API hstep_status hstep_records_continue(const char *path, uint64_t bytes, hstep_records **records,
+                                              hstep_error *error);
+
+/** Bytes of all lines so far, for hstep_records_continue; 0 where the records go to what is no regular file. */
+HSTEP_API uint64_t hstep_records_size(const hstep_records *records);
+
 /** Closes and frees in any case. Reports what the system says at closing. NULL is ignored. */
 HSTEP_API hstep_status hstep_records_close(hstep_records *records, hstep_error *error);
 
@@ -158,6 +184,12 @@ HSTEP_API hstep_status hstep_records_write_sample(hstep_records *records, const 
 
 HSTEP_API hstep_status hstep_records_write_warning(hstep_records *records, const hstep_warning_record *warning,
                                                    hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_checkpoint(hstep_records *records, const hstep_checkpoint_record *checkpoint,
+                                                      hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_resume(hstep_records *records, const hstep_resume_record *resume,
+                                                  hstep_error *error);
 
 HSTEP_API hstep_status hstep_records_write_end(hstep_records *records, const hstep_end_record *end, hstep_error *error);
 

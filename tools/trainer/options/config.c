@@ -31,21 +31,22 @@ static const char *wanted(const hs_option *option, char *text, size_t size) {
     return "";
 }
 
-static bool store_texts(const hs_option *option, const json_t *value, hs_options *options, hs_refusal *refusal) {
+static bool store_texts(const hs_option *option, const json_t *value, hs_source source, hs_options *options,
+                        hs_refusal *refusal) {
     if (json_is_string(value))
-        return hs_option_store_text(option, json_string_value(value), HS_SOURCE_CONFIG, options, refusal);
+        return hs_option_store_text(option, json_string_value(value), source, options, refusal);
     if (!json_is_array(value) || json_array_size(value) == 0)
         return false;
     for (size_t i = 0; i < json_array_size(value); ++i) {
         const json_t *item = json_array_get(value, i);
-        if (!json_is_string(item) ||
-            !hs_option_store_text(option, json_string_value(item), HS_SOURCE_CONFIG, options, refusal))
+        if (!json_is_string(item) || !hs_option_store_text(option, json_string_value(item), source, options, refusal))
             return false;
     }
     return true;
 }
 
-static bool store(const hs_option *option, const json_t *value, hs_options *options, hs_refusal *refusal) {
+bool hs_option_store_json(const hs_option *option, const json_t *value, hs_source source, hs_options *options,
+                          hs_refusal *refusal) {
     *refusal = (hs_refusal){.no_memory = false};
     char text[80];
     snprintf(refusal->why, sizeof refusal->why, "%s", wanted(option, text, sizeof text));
@@ -63,9 +64,9 @@ static bool store(const hs_option *option, const json_t *value, hs_options *opti
     case HS_OPTION_CHOICE:
     case HS_OPTION_TEXT:
         return json_is_string(value) &&
-               hs_option_store_text(option, json_string_value(value), HS_SOURCE_CONFIG, options, refusal);
+               hs_option_store_text(option, json_string_value(value), source, options, refusal);
     case HS_OPTION_TEXTS:
-        return store_texts(option, value, options, refusal);
+        return store_texts(option, value, source, options, refusal);
     }
     return false;
 }
@@ -77,7 +78,7 @@ static int store_key(const char *path, const char *key, const json_t *value, hs_
                       option == NULL ? "no option has this name: see trainer train --help"
                                      : "this option is for the command line only");
     hs_refusal refusal;
-    if (!store(option, value, options, &refusal))
+    if (!hs_option_store_json(option, value, HS_SOURCE_CONFIG, options, &refusal))
         return refusal.no_memory ? hs_report_no_memory() : refuse(path, key, refusal.why);
     size_t rows;
     options->sources[option - hs_option_table(&rows)] = HS_SOURCE_CONFIG;

@@ -22,7 +22,18 @@ typedef struct hs_texts {
 enum { HS_OPTIONS_MAX = 64 };
 
 /* Where a value came from; a stronger source replaces what a weaker one said. */
-typedef enum hs_source { HS_SOURCE_DEFAULT, HS_SOURCE_CONFIG, HS_SOURCE_COMMAND_LINE } hs_source;
+typedef enum hs_source { HS_SOURCE_DEFAULT, HS_SOURCE_CHECKPOINT, HS_SOURCE_CONFIG, HS_SOURCE_COMMAND_LINE } hs_source;
+
+enum { HS_PATH_ROOM = 1024 };
+
+/* What --resume found. */
+typedef struct hs_resumed {
+    bool found;
+    char path[HS_PATH_ROOM]; /* of the checkpoint */
+    char **passed_over;      /* newer ones that did not verify, each with its reason */
+    size_t passed_over_count;
+    json_t *configuration; /* of the run so far; owns texts of options */
+} hs_resumed;
 
 typedef struct hs_options {
     hs_texts data, eval_data;
@@ -52,7 +63,10 @@ typedef struct hs_options {
     uint64_t threads, seed;
     const char *levers;
     const char *out, *records, *config;
-    bool dry_run, quiet, help;
+    uint64_t checkpoint_every, keep_checkpoints;
+    double max_time;
+    bool resume, allow_changes, dry_run, quiet, help;
+    hs_resumed resumed;
 
     hs_source sources[HS_OPTIONS_MAX]; /* by place in the table */
     json_t *config_root;               /* owns the texts that came from --config */
@@ -85,6 +99,8 @@ typedef struct hs_option {
     bool above, below; /* minimum, maximum themselves are not allowed */
     bool by_precision; /* the default is hstep_scaler_defaults' */
     bool command_line_only;
+    bool free;       /* another value at a resume changes no number of the run */
+    bool of_command; /* says what this command does, not what its run is */
     const hs_choice *choices;
 } hs_option;
 
@@ -121,6 +137,10 @@ bool hs_option_store_text(const hs_option *option, const char *text, hs_source s
                           hs_refusal *refusal);
 bool hs_option_store_count(const hs_option *option, uint64_t value, hs_options *options, hs_refusal *refusal);
 bool hs_option_store_real(const hs_option *option, double value, hs_options *options, hs_refusal *refusal);
+
+/* A value of --config or of a checkpoint. */
+bool hs_option_store_json(const hs_option *option, const json_t *value, hs_source source, hs_options *options,
+                          hs_refusal *refusal);
 
 /* Reads arguments 1.. of the command and the configuration file they may name. Returns HS_EXIT_DONE or reports. */
 int hs_options_parse(int argc, char **argv, hs_options *options);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/checkpoints/stored.h"
 #include "trainer/exit.h"
 #include "trainer/options/options.h"
 #include "trainer/options/words.h"
@@ -123,6 +124,8 @@ static int read_all(const said *list, size_t count, hs_options *options) {
     int status = config != NULL ? hs_options_read_config(config, options) : HS_EXIT_DONE;
     if (status == HS_EXIT_DONE)
         status = store_all(list, count, options);
+    if (status == HS_EXIT_DONE && options->resume)
+        status = hs_stored_read(options);
     if (status != HS_EXIT_DONE)
         return status;
     set_dependent_defaults(options);
@@ -147,4 +150,5 @@ void hs_options_free(hs_options *options) {
     free(options->data.items);
     free(options->eval_data.items);
     json_decref(options->config_root);
+    hs_stored_free(options);
 }

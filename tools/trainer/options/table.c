@@ -43,10 +43,10 @@ static const hs_choice TOKEN_TYPES[] = {{"auto", HSTEP_TOKENS_AUTO},
 /* clang-format off */
 static const hs_option TABLE[] = {
     {.name = "data", .group = "Data", TEXTS(data), .argument = "PATH",
-     .help = "Text (any bytes) or token shards to train on: a file, a folder with all in it, or a quoted pattern; may "
+     .free = true, .help = "Text (any bytes) or token shards to train on: a file, a folder with all in it, or a quoted pattern; may "
              "be repeated. Without it: a built-in corpus of two-digit sums, made from --seed"},
     {.name = "eval-data", .group = "Data", TEXTS(eval_data), .argument = "PATH",
-     .help = "Data of the same kind to evaluate on, in place of --held-out; may be repeated"},
+     .free = true, .help = "Data of the same kind to evaluate on, in place of --held-out; may be repeated"},
     {.name = "held-out", .group = "Data", REAL(held_out, 0, 1), .below = true, .argument = "SHARE", .initial = "0.1",
      .help = "Share of the data, at its end, that evaluation uses and training never sees"},
     {.name = "token-type", .group = "Data", CHOICE(token_type, TOKEN_TYPES), .argument = "T", .initial = "auto",
@@ -109,36 +109,47 @@ static const hs_option TABLE[] = {
      .by_precision = true, .help = "Committed updates after which the scale doubles"},
 
     {.name = "eval-every", .group = "Evaluation and samples", COUNT(eval_every, 0, LONG_RUN), .argument = "N",
-     .initial = "100", .help = "Updates between evaluations on the held-out text; 0: at the end only"},
+     .initial = "100", .free = true, .help = "Updates between evaluations on the held-out text; 0: at the end only"},
     {.name = "eval-batches", .group = "Evaluation and samples", COUNT(eval_batches, 0, LONG_RUN), .argument = "N",
-     .initial = "8", .help = "Batches in an evaluation during the run, evenly spaced; 0: all. The one at the end "
+     .initial = "8", .free = true, .help = "Batches in an evaluation during the run, evenly spaced; 0: all. The one at the end "
                              "takes all"},
     {.name = "prompt", .group = "Evaluation and samples", TEXT(prompt), .argument = "TEXT", .initial = "\n",
-     .help = "Text that the sample at the end goes on from"},
+     .free = true, .help = "Text that the sample at the end goes on from"},
     {.name = "sample-tokens", .group = "Evaluation and samples", COUNT(sample_tokens, 0, MANY), .argument = "N",
-     .initial = "120", .help = "Length of the sample; 0: none. Token shards have no text and give no sample"},
+     .initial = "120", .free = true, .help = "Length of the sample; 0: none. Token shards have no text and give no sample"},
     {.name = "temperature", .group = "Evaluation and samples", REAL(temperature, 0, 1e6), .argument = "X",
-     .initial = "0.8", .help = "Of the sample; 0: always the likeliest token"},
+     .initial = "0.8", .free = true, .help = "Of the sample; 0: always the likeliest token"},
 
     {.name = "backend", .group = "Run", CHOICE(backend, BACKENDS), .argument = "B", .initial = "auto",
      .help = "What computes"},
     {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
-     .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"},
+     .free = true, .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"},
     {.name = "levers", .group = "Run", TEXT(levers), .argument = "SET", .initial = "exact",
      .help = "Faster ways to compute: auto takes what passes and wins on this machine (see trainer levers), exact what "
              "gives the reference's bits, none plain C; or changes to auto, such as +cpu.openblas,-cpu.avx512"},
     {.name = "recompute", .group = "Run", CHOICE(recompute, RECOMPUTATIONS), .argument = "WHAT", .initial = "none",
-     .help = "What the backward pass computes again instead of keeping it: blocks takes less memory and about a third "
+     .free = true, .help = "What the backward pass computes again instead of keeping it: blocks takes less memory and about a third "
              "more time, and changes no bit"},
     {.name = "seed", .group = "Run", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
      .help = "Of initial weights, batches, built-in corpus and sample"},
 
     {.name = "out", .group = "Output", TEXT(out), .argument = "DIR",
-     .help = "Folder for records.jsonl; without it: runs/ and a name made of time and precision"},
+     .of_command = true, .help = "Folder for records.jsonl; without it: runs/ and a name made of time and precision"},
     {.name = "records", .group = "Output", TEXT(records), .argument = "FILE",
-     .help = "Where records go instead; - is standard output"},
+     .of_command = true, .help = "Where records go instead; - is standard output"},
     {.name = "dry-run", .group = "Output", FLAG(dry_run),
      .help = "Train nothing: check options and data, and print one JSON object with the memory that the run will take"},
+    {.name = "checkpoint-every", .group = "Checkpoints", COUNT(checkpoint_every, 0, LONG_RUN), .argument = "N", .initial = "0", .free = true,
+     .help = "Updates between checkpoints in the run's folder; 0: at the end alone, or where the run stops before"},
+    {.name = "keep-checkpoints", .group = "Checkpoints", COUNT(keep_checkpoints, 1, LONG_RUN), .argument = "N", .initial = "2", .free = true,
+     .help = "Newest checkpoints that are kept, and beside them the one of the lowest held-out loss"},
+    {.name = "resume", .group = "Checkpoints", FLAG(resume), .command_line_only = true,
+     .help = "Go on from the newest good checkpoint in --out, with the configuration that is stored there; start anew "
+             "where there is none"},
+    {.name = "allow-changes", .group = "Checkpoints", FLAG(allow_changes), .command_line_only = true,
+     .help = "With --resume: options that this command gives may change the numbers of the run"},
+    {.name = "max-time", .group = "Checkpoints", REAL(max_time, 0, 1e9), .argument = "SECONDS", .initial = "0", .of_command = true,
+     .help = "Stop after the update in which this time is over, with a checkpoint; 0: no limit"},
     {.name = "quiet", .group = "Output", FLAG(quiet), .help = "No progress, no summary"},
     {.name = "config", .group = "Output", TEXT(config), .command_line_only = true, .argument = "FILE",
      .help = "JSON object with options by their names, config and help excepted, such as {\"steps\": 500}; the command line wins"},

@@ -23,6 +23,7 @@ hstep_status hs_run_evaluate(hs_run *run, uint64_t batches, hstep_error *error) 
                                             run->targets, &result, error);
     if (status != HSTEP_OK || !result.complete)
         return status;
+    run->held_out_loss = result.loss;
     hs_progress_pause(&run->progress, result.seconds);
     hs_progress_say(&run->progress, "step %" PRIu64 ": held-out loss %.4f nats per token (%s frequencies alone: %.4f)",
                     run->tally.steps, result.loss, is_text(run) ? "byte" : "token", run->unigram_loss);

@@ -67,25 +67,38 @@ static bool is_any_input(const char *records, const hs_options *options, const h
     return options->config != NULL && is_input(records, options->config, error);
 }
 
+/* Records of a run that never came to a checkpoint step aside: the run starts anew. */
+static int put_aside(const char *path) {
+    char other[HS_PATH_ROOM];
+    for (int i = 1;; ++i) {
+        if (snprintf(other, sizeof other, "%s.%d", path, i) >= (int)sizeof other)
+            return ENAMETOOLONG;
+        if (link(path, other) == 0)
+            return unlink(path) == 0 ? 0 : errno;
+        if (errno != EEXIST)
+            return errno;
+    }
+}
+
 /* Records of an earlier run are never written over unless --records names them. */
-static char *in_folder(const char *folder, hstep_error *error) {
-    char *copy = strdup(folder), *path = records_in(folder);
-    const int failed = copy == NULL || path == NULL ? ENOMEM : make_folders(copy);
-    free(copy);
-    if (failed == ENOMEM)
+static char *in_folder(const hs_options *options, hstep_error *error) {
+    char *path = records_in(options->out);
+    if (path == NULL) {
         (void)hs_no_memory(error);
-    else if (failed != 0)
-        fail(error, folder, strerror(failed), "give another --out");
-    else if (access(path, F_OK) == 0)
-        fail(error, path, strerror(EEXIST), "give another --out, or remove the run that is there");
-    else
+        return NULL;
+    }
+    if (options->resumed.found || access(path, F_OK) != 0)
         return path;
+    const int failed = options->resume ? put_aside(path) : EEXIST;
+    if (failed == 0)
+        return path;
+    fail(error, path, strerror(failed), "give another --out, remove the run that is there, or go on with --resume");
     free(path);
     return NULL;
 }
 
 /* runs/ and time and precision; two runs of one second get different names, since mkdir tells who was first. */
-static char *in_new_folder(hstep_precision precision, hstep_error *error) {
+static char *make_new_folder(hstep_precision precision, hstep_error *error) {
     char stamp[32] = "", folder[96];
     const time_t now = time(NULL);
     struct tm local;
@@ -100,7 +113,7 @@ static char *in_new_folder(hstep_precision precision, hstep_error *error) {
             snprintf(number, sizeof number, "-%d", i);
         snprintf(folder, sizeof folder, "runs/%s-%.*s%s", stamp, length, name, number);
         if (mkdir(folder, 0777) == 0) {
-            char *path = records_in(folder);
+            char *path = strdup(folder);
             if (path == NULL)
                 (void)hs_no_memory(error);
             return path;
@@ -111,14 +124,41 @@ static char *in_new_folder(hstep_precision precision, hstep_error *error) {
     return NULL;
 }
 
-char *hs_output_path(const hs_options *options, const hstep_dataset *dataset, hstep_error *error) {
-    if (options->records == NULL)
-        return options->out != NULL ? in_folder(options->out, error)
-                                    : in_new_folder((hstep_precision)options->precision, error);
-    if (is_any_input(options->records, options, dataset, error))
-        return NULL;
-    char *path = strdup(options->records);
-    if (path == NULL)
+static char *make_out_folder(const char *out, hstep_error *error) {
+    char *path = strdup(out);
+    const int failed = path == NULL ? ENOMEM : make_folders(path);
+    if (failed == 0)
+        return path;
+    free(path);
+    if (failed == ENOMEM)
         (void)hs_no_memory(error);
-    return path;
+    else
+        fail(error, out, strerror(failed), "give another --out");
+    return NULL;
+}
+
+static hstep_status choose(const hs_options *options, const hstep_dataset *dataset, char **folder, char **records,
+                           hstep_error *error) {
+    if (options->out != NULL)
+        *folder = make_out_folder(options->out, error);
+    else if (options->records == NULL)
+        *folder = make_new_folder((hstep_precision)options->precision, error);
+    if (*folder == NULL && (options->out != NULL || options->records == NULL))
+        return error->status;
+    if (options->records != NULL && is_any_input(options->records, options, dataset, error))
+        return error->status;
+    if (options->records != NULL)
+        *records = strdup(options->records);
+    else
+        *records = options->out != NULL ? in_folder(options, error) : records_in(*folder);
+    if (*records == NULL && error->status == HSTEP_OK)
+        return hs_no_memory(error);
+    return *records != NULL ? HSTEP_OK : error->status;
+}
+
+hstep_status hs_output_choose(const hs_options *options, const hstep_dataset *dataset, char **folder, char **records,
+                              hstep_error *error) {
+    *folder = *records = NULL;
+    *error = (hstep_error){0};
+    return choose(options, dataset, folder, records, error);
 }

@@ -8,9 +8,11 @@
 #include "trainer/options/options.h"
 
 /*
- * Path of the records ("-" for standard output), from malloc; makes the folder. `dataset` says which files the run
- * reads. Fills *error when it returns NULL.
+ * The folder of the run, which is made, and the path of its records ("-" for standard output), both from malloc. The
+ * folder is NULL where --records is given and --out is not: there are no checkpoints then. `dataset` says which files
+ * the run reads.
  */
-char *hs_output_path(const hs_options *options, const hstep_dataset *dataset, hstep_error *error);
+hstep_status hs_output_choose(const hs_options *options, const hstep_dataset *dataset, char **folder, char **records,
+                              hstep_error *error);
 
 #endif

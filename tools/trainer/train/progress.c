@@ -62,9 +62,9 @@ static void say_levers(hs_progress *progress, const hstep_context *context, hste
     }
 }
 
-void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t steps,
-                       bool quiet) {
-    *progress = (hs_progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1, .steps = steps};
+void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t done,
+                       uint64_t steps, bool quiet) {
+    *progress = (hs_progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1, .before = done, .steps = steps};
     describe_computer(context, precision, progress->computer, sizeof progress->computer);
     say_levers(progress, context, precision);
     progress->start = progress->shown = hs_now();
@@ -74,9 +74,10 @@ void hs_progress_start(hs_progress *progress, const hstep_context *context, hste
 static void describe_time_left(const hs_progress *progress, uint64_t done, double now, char *text, size_t size) {
     enum { STEPS_TO_JUDGE_BY = 5 };
     text[0] = '\0';
-    if (done < STEPS_TO_JUDGE_BY)
+    if (done < progress->before + STEPS_TO_JUDGE_BY)
         return;
-    const double seconds = (now - progress->start) / (double)done * (double)(progress->steps - done);
+    const double seconds =
+        (now - progress->start) / (double)(done - progress->before) * (double)(progress->steps - done);
     const uint64_t whole = (uint64_t)(seconds + 0.5);
     if (whole >= 3600)
         snprintf(text, size, " %" PRIu64 ":%02" PRIu64 ":%02" PRIu64 " left", whole / 3600, whole / 60 % 60,

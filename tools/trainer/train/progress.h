@@ -11,6 +11,7 @@
 
 typedef struct hs_progress {
     bool quiet, terminal, drawn;
+    uint64_t before;     /* steps of earlier parts of the run */
     uint64_t steps;      /* of the whole run */
     char computer[96];   /* backend and active levers */
     double start, shown; /* when the run began and when a line was last drawn */
@@ -19,8 +20,8 @@ typedef struct hs_progress {
     double paused;       /* seconds that were no training */
 } hs_progress;
 
-void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t steps,
-                       bool quiet);
+void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t done,
+                       uint64_t steps, bool quiet);
 
 /* After every attempt. */
 void hs_progress_update(hs_progress *progress, const hstep_update *update, uint64_t skipped);

@@ -1,7 +1,14 @@
 #include "trainer/train/run.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
+#include "trainer/checkpoints/save.h"
+#include "trainer/report.h"
 #include "trainer/text/sample.h"
 #include "trainer/train/clock.h"
 #include "trainer/train/output.h"
@@ -110,15 +117,39 @@ static hstep_status make_window(hs_run *run, hstep_error *error) {
     return HSTEP_OK;
 }
 
-static hstep_status open_records(hs_run *run, hstep_error *error) {
-    run->records_path = hs_output_path(run->options, run->dataset, error);
-    if (run->records_path == NULL)
-        return error->status;
-    return hstep_records_open(run->records_path, &run->records, error);
+/* What stands in the records behind the checkpoint that the run goes on from. */
+typedef struct tail {
+    uint64_t acknowledgement; /* bytes of the checkpoint's own record, 0 where it was not written any more */
+    bool ended;               /* the last record of a run is there */
+} tail;
+
+/* Records that cannot be read back, such as those of standard output, tell nothing and are taken for whole. */
+static tail read_tail(const hs_run *run, uint64_t records_bytes) {
+    tail found = {0, true};
+    FILE *file = records_bytes > 0 ? fopen(run->records_path, "r") : NULL;
+    if (file != NULL && fseeko(file, (off_t)records_bytes, SEEK_SET) == 0) {
+        char text[4096];
+        text[fread(text, 1, sizeof text - 1, file)] = '\0';
+        const char *end = strchr(text, '\n'), *record = strstr(text, "\"record\":\"checkpoint\"");
+        if (record != NULL && end != NULL && record < end)
+            found.acknowledgement = (uint64_t)(end - text) + 1;
+        found.ended = strstr(text, "\"record\":\"end\"") != NULL;
+    }
+    if (file != NULL)
+        (void)fclose(file);
+    return found;
+}
+
+static hstep_status open_records(hs_run *run, uint64_t records_bytes, hstep_error *error) {
+    struct stat file;
+    run->continued = records_bytes > 0 && stat(run->records_path, &file) == 0 && S_ISREG(file.st_mode);
+    return run->continued ? hstep_records_continue(run->records_path, records_bytes, &run->records, error)
+                          : hstep_records_open(run->records_path, &run->records, error);
 }
 
 hstep_status hs_run_read_data(const hs_options *options, hs_run *run, hstep_error *error) {
-    *run = (hs_run){.options = options};
+    *run = (hs_run){
+        .options = options, .position = {.seed = options->seed, .length = options->context}, .held_out_loss = NAN};
     FORWARD(load_data(run, error));
     return make_window(run, error);
 }
@@ -131,23 +162,39 @@ hstep_status hs_run_make(hs_run *run, hstep_error *error) {
 hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *error) {
     FORWARD(hs_run_read_data(options, run, error));
     FORWARD(hs_run_make(run, error));
-    FORWARD(hstep_model_initialize(run->model, (hstep_initialization)options->init, options->seed, error));
-    FORWARD(open_records(run, error));
+    uint64_t records_bytes = 0;
+    if (options->resumed.found)
+        FORWARD(hs_run_restore(run, &records_bytes, error));
+    else
+        FORWARD(hstep_model_initialize(run->model, (hstep_initialization)options->init, options->seed, error));
+    FORWARD(hs_output_choose(options, run->dataset, &run->folder, &run->records_path, error));
+    const tail behind = read_tail(run, records_bytes);
+    if (run->finished && run->tally.steps >= options->steps && behind.ended) {
+        hs_report("the run in '%s' is finished after step %" PRIu64 ": nothing is left to do", options->out,
+                  run->tally.steps);
+        return HSTEP_OK;
+    }
+    FORWARD(open_records(run, records_bytes + behind.acknowledgement, error));
     run->start = hs_now();
-    hs_progress_start(&run->progress, run->context, (hstep_precision)options->precision, options->steps,
-                      options->quiet);
+    hs_progress_start(&run->progress, run->context, (hstep_precision)options->precision, run->tally.steps,
+                      options->steps, options->quiet);
     return HSTEP_OK;
 }
 
-hstep_status hs_run_fill_window(hs_run *run, uint64_t step, hstep_error *error) {
-    const hs_options *o = run->options;
-    const size_t sequences = run->window_count * o->batch_size;
-    return hstep_dataset_batch(run->dataset, o->seed, (step - 1) * sequences, sequences, o->context, run->tokens,
-                               run->targets, error);
+hstep_status hs_run_fill_window(hs_run *run, hstep_error *error) {
+    const hstep_data_position *p = &run->position;
+    return hstep_dataset_batch(run->dataset, p->seed, p->windows, run->window_count * run->options->batch_size,
+                               p->length, run->tokens, run->targets, error);
+}
+
+void hs_run_advance(hs_run *run) {
+    run->position.windows += run->window_count * run->options->batch_size;
+    run->held_out_loss = NAN;
 }
 
 hstep_status hs_run_destroy(hs_run *run, hstep_error *error) {
     const hstep_status status = run->records != NULL ? hstep_records_close(run->records, error) : HSTEP_OK;
+    free(run->folder);
     free(run->records_path);
     free(run->window);
     free(run->targets);

@@ -19,8 +19,15 @@ typedef struct hs_run {
     hstep_decoder_config decoder;
     hstep_model *model;
     hstep_trainer *trainer;
+    char *folder; /* of checkpoints; NULL for none */
     char *records_path;
     hstep_records *records;
+    hstep_data_position position; /* of the next window */
+    bool finished;                /* in an earlier part: only the last record may be missing */
+    bool continued;               /* records go on behind those of an earlier part */
+    bool saved;                   /* the state after saved_attempts is in a checkpoint */
+    uint64_t saved_attempts;
+    double held_out_loss; /* of the weights as they are; NaN: not measured */
     /* One window: window_count batches, each of batch_tokens tokens and targets. */
     size_t window_count, batch_tokens;
     int32_t *tokens, *targets;
@@ -39,11 +46,14 @@ hstep_status hs_run_make(hs_run *run, hstep_error *error);
 /* Sets a run up, in the order in which mistakes should be found; the output comes last. */
 hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *error);
 
-/* Writes the first record. */
+/* Writes the first record, or that the run goes on. */
 hstep_status hs_run_write_start(hs_run *run, hstep_error *error);
 
-/* Fills the window of a scheduled step. */
-hstep_status hs_run_fill_window(hs_run *run, uint64_t step, hstep_error *error);
+/* Fills the window of the next step; the same one until hs_run_advance. */
+hstep_status hs_run_fill_window(hs_run *run, hstep_error *error);
+
+/* The window was learned. */
+void hs_run_advance(hs_run *run);
 
 /* Closes the records, whose last error counts, and frees all. */
 hstep_status hs_run_destroy(hs_run *run, hstep_error *error);

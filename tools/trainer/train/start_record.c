@@ -83,7 +83,17 @@ static hstep_status write_run(hs_run *run, const hstep_setting *settings, size_t
     return hstep_records_write_run(run->records, &record, error);
 }
 
-hstep_status hs_run_write_start(hs_run *run, hstep_error *error) {
+static hstep_status write_resume(hs_run *run, hstep_error *error) {
+    const hs_resumed *resumed = &run->options->resumed;
+    const hstep_resume_record record = {.step = run->tally.steps,
+                                        .path = resumed->path,
+                                        .passed_over = (const char *const *)resumed->passed_over,
+                                        .passed_over_count = resumed->passed_over_count};
+    hs_progress_say(&run->progress, "going on after step %llu from %s", (unsigned long long)record.step, record.path);
+    return hstep_records_write_resume(run->records, &record, error);
+}
+
+static hstep_status write_settings(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
     char *data = NULL, *eval_data = NULL;
     hstep_status status = HSTEP_OK;
@@ -102,4 +112,9 @@ hstep_status hs_run_write_start(hs_run *run, hstep_error *error) {
     free(data);
     free(eval_data);
     return status;
+}
+
+hstep_status hs_run_write_start(hs_run *run, hstep_error *error) {
+    const hstep_status status = run->continued ? HSTEP_OK : write_settings(run, error);
+    return status == HSTEP_OK && run->options->resumed.found ? write_resume(run, error) : status;
 }

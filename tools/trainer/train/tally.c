@@ -17,6 +17,15 @@ static void count_overflow(hs_tally *tally, const char *operation) {
     tally->overflows[place].operation = tally->names[place];
 }
 
+bool hs_tally_restore(hs_tally *tally, const char *operation, uint64_t count) {
+    const size_t place = tally->overflow_count;
+    if (place > HS_TALLY_OPERATIONS || strlen(operation) >= sizeof tally->names[0])
+        return false;
+    count_overflow(tally, operation);
+    tally->overflows[place].count = count;
+    return tally->overflow_count == place + 1;
+}
+
 void hs_tally_add(hs_tally *tally, const hstep_update *update) {
     ++tally->attempts;
     if (update->outcome == HSTEP_APPLIED) {

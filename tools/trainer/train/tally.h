@@ -18,6 +18,9 @@ typedef struct hs_tally {
 
 void hs_tally_add(hs_tally *tally, const hstep_update *update);
 
+/* Puts back what an earlier part of the run counted; false where there is no place for it. */
+bool hs_tally_restore(hs_tally *tally, const char *operation, uint64_t count);
+
 /* More than 5% of the attempts were skipped. */
 bool hs_tally_many_skips(const hs_tally *tally);
 

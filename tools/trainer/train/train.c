@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "trainer/checkpoints/save.h"
 #include "trainer/exit.h"
 #include "trainer/options/options.h"
 #include "trainer/report.h"
@@ -33,28 +34,44 @@ static hstep_status attempt(hs_run *run, hstep_update *update, hstep_error *erro
     return run->tally.attempts >= ATTEMPTS_BEFORE_WARNING ? hs_run_warn_of_skips(run, error) : HSTEP_OK;
 }
 
+/* How a run ends, and why where that is before its time. */
+typedef struct ending {
+    hstep_run_outcome outcome;
+    char message[512];
+    bool lost; /* the weights are of no use */
+} ending;
+
+static void end_by_skips(const hs_run *run, const hstep_update *update, ending *end) {
+    end->outcome = HSTEP_RUN_TOO_MANY_SKIPS;
+    char advice[160];
+    hs_advise_on_overflow(run->options, update->loss_scale, advice, sizeof advice);
+    snprintf(end->message, sizeof end->message,
+             "step %" PRIu64 ": %d skips in a row, the last in operation %s at loss scale %s: %s", update->step,
+             SKIPS_IN_A_ROW, update->overflow.operation, hs_digits_of(update->loss_scale).text, advice);
+}
+
+static void end_by_weights(const hstep_update *update, ending *end) {
+    end->outcome = HSTEP_RUN_DIVERGED;
+    end->lost = true;
+    snprintf(end->message, sizeof end->message,
+             "step %" PRIu64 " left weights that are not finite at learning rate %s: lower --learning-rate",
+             update->step, hs_digits_of(update->learning_rate).text);
+}
+
 /* Attempts at one scheduled step until one is applied. A skip is retried with the same data. */
-static hstep_status take_step(hs_run *run, uint64_t step, hstep_run_outcome *outcome, char *message, size_t size,
-                              hstep_error *error) {
-    hstep_status status = hs_run_fill_window(run, step, error);
+static hstep_status take_step(hs_run *run, ending *end, hstep_error *error) {
+    hstep_status status = hs_run_fill_window(run, error);
     while (status == HSTEP_OK) {
         hstep_update update;
         status = attempt(run, &update, error);
-        if (status == HSTEP_OK && update.nonfinite_weights) {
-            *outcome = HSTEP_RUN_DIVERGED;
-            snprintf(message, size,
-                     "step %" PRIu64 " left weights that are not finite at learning rate %s: lower --learning-rate",
-                     step, hs_digits_of(update.learning_rate).text);
-        }
+        if (status == HSTEP_OK && update.outcome == HSTEP_APPLIED)
+            hs_run_advance(run);
+        if (status == HSTEP_OK && update.nonfinite_weights)
+            end_by_weights(&update, end);
         if (status != HSTEP_OK || update.outcome == HSTEP_APPLIED)
             break;
         if (run->tally.skipped_in_row == SKIPS_IN_A_ROW) {
-            *outcome = HSTEP_RUN_TOO_MANY_SKIPS;
-            char advice[160];
-            hs_advise_on_overflow(run->options, update.loss_scale, advice, sizeof advice);
-            snprintf(message, size,
-                     "step %" PRIu64 ": %d skips in a row, the last in operation %s at loss scale %s: %s", step,
-                     SKIPS_IN_A_ROW, update.overflow.operation, hs_digits_of(update.loss_scale).text, advice);
+            end_by_skips(run, &update, end);
             break;
         }
         if (hs_interrupted())
@@ -63,22 +80,42 @@ static hstep_status take_step(hs_run *run, uint64_t step, hstep_run_outcome *out
     return status;
 }
 
-static hstep_status train(hs_run *run, hstep_run_outcome *outcome, char *message, size_t size, hstep_error *error) {
+static bool is_due(uint64_t every, const hs_run *run) { return every != 0 && run->tally.steps % every == 0; }
+
+/* What stands between two steps. */
+static hstep_status after_step(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
     hstep_status status = HSTEP_OK;
-    for (uint64_t step = 1; step <= o->steps && !hs_interrupted(); ++step) {
-        status = take_step(run, step, outcome, message, size, error);
-        if (status == HSTEP_OK && *outcome == HSTEP_RUN_FINISHED && o->eval_every != 0 && step % o->eval_every == 0 &&
-            step != o->steps && !hs_interrupted())
-            status = hs_run_evaluate(run, o->eval_batches, error);
-        if (status != HSTEP_OK || *outcome != HSTEP_RUN_FINISHED)
+    if (hs_interrupted() || run->tally.steps == o->steps)
+        return status;
+    if (is_due(o->eval_every, run))
+        status = hs_run_evaluate(run, o->eval_batches, error);
+    return status == HSTEP_OK && is_due(o->checkpoint_every, run) ? hs_run_save(run, false, error) : status;
+}
+
+static bool is_late(const hs_run *run) {
+    return run->options->max_time > 0 && hs_now() - run->start >= run->options->max_time;
+}
+
+static hstep_status train(hs_run *run, ending *end, hstep_error *error) {
+    const hs_options *o = run->options;
+    hstep_status status = HSTEP_OK;
+    while (run->tally.steps < o->steps && status == HSTEP_OK && !hs_interrupted() && !is_late(run)) {
+        status = take_step(run, end, error);
+        if (end->outcome != HSTEP_RUN_FINISHED)
             return status;
+        if (status == HSTEP_OK)
+            status = after_step(run, error);
     }
-    if (!hs_interrupted())
+    if (status == HSTEP_OK && !hs_interrupted() && run->tally.steps == o->steps && !run->finished)
         status = hs_run_conclude(run, error);
     if (status == HSTEP_OK && hs_interrupted()) {
-        *outcome = HSTEP_RUN_INTERRUPTED;
-        snprintf(message, size, "interrupted after step %" PRIu64, run->tally.steps);
+        end->outcome = HSTEP_RUN_INTERRUPTED;
+        snprintf(end->message, sizeof end->message, "interrupted after step %" PRIu64, run->tally.steps);
+    } else if (status == HSTEP_OK && run->tally.steps < o->steps) {
+        end->outcome = HSTEP_RUN_TIME_LIMIT;
+        snprintf(end->message, sizeof end->message, "stopped after step %" PRIu64 " for --max-time %s",
+                 run->tally.steps, hs_digits_of(o->max_time).text);
     }
     return status;
 }
@@ -86,6 +123,7 @@ static hstep_status train(hs_run *run, hstep_run_outcome *outcome, char *message
 static int exit_status(hstep_run_outcome outcome) {
     switch (outcome) {
     case HSTEP_RUN_FINISHED:
+    case HSTEP_RUN_TIME_LIMIT:
         return HS_EXIT_DONE;
     case HSTEP_RUN_INTERRUPTED:
         return HS_EXIT_INTERRUPTED;
@@ -97,28 +135,35 @@ static int exit_status(hstep_run_outcome outcome) {
     return HS_EXIT_NUMERICAL_STOP;
 }
 
+/* An error of the library as an ending. Returns the exit status. */
+static int end_by_error(const hstep_error *error, hstep_status status, ending *end) {
+    end->outcome = status == HSTEP_ERROR_NONFINITE_FORWARD ? HSTEP_RUN_DIVERGED : HSTEP_RUN_FAILED;
+    snprintf(end->message, sizeof end->message, "%s", error->message);
+    return hs_report_error(error);
+}
+
 /* The run proper, from the first record to the last. */
 static int perform(hs_run *run) {
     hstep_error error = {0}, end_error = {0};
-    char message[512] = "";
-    hstep_run_outcome outcome = HSTEP_RUN_FINISHED;
+    ending end = {.outcome = HSTEP_RUN_FINISHED};
     hstep_status status = hs_run_write_start(run, &error);
     if (status == HSTEP_OK)
-        status = train(run, &outcome, message, sizeof message, &error);
+        status = train(run, &end, &error);
     hs_progress_clear(&run->progress);
-    int result = exit_status(outcome);
-    if (status != HSTEP_OK) {
-        outcome = status == HSTEP_ERROR_NONFINITE_FORWARD ? HSTEP_RUN_DIVERGED : HSTEP_RUN_FAILED;
-        snprintf(message, sizeof message, "%s", error.message);
-        result = hs_report_error(&error);
-    } else if (outcome != HSTEP_RUN_FINISHED) {
-        hs_report("%s", message);
-    }
+    int result = exit_status(end.outcome);
+    if (status != HSTEP_OK)
+        result = end_by_error(&error, status, &end);
+    else if (end.outcome != HSTEP_RUN_FINISHED)
+        hs_report("%s", end.message);
+    /* However a run ends, it can go on, unless there is nothing to go on with. */
+    const hstep_status saved = end.lost ? HSTEP_OK : hs_run_save(run, end.outcome == HSTEP_RUN_FINISHED, &end_error);
+    if (saved != HSTEP_OK && status == HSTEP_OK)
+        result = end_by_error(&end_error, saved, &end);
     if (status == HSTEP_ERROR_OUTPUT_FILE)
         return result;
     status = hs_run_warn_of_skips(run, &end_error);
     if (status == HSTEP_OK)
-        status = hs_run_write_end(run, outcome, outcome == HSTEP_RUN_FINISHED ? NULL : message, &end_error);
+        status = hs_run_write_end(run, end.outcome, end.outcome == HSTEP_RUN_FINISHED ? NULL : end.message, &end_error);
     if (status != HSTEP_OK)
         return hs_report_error(&end_error);
     if (strcmp(run->records_path, "-") != 0)
@@ -132,7 +177,7 @@ static int run_with(const hs_options *options) {
     hs_interrupt_watch();
     int result = HS_EXIT_DONE;
     if (hs_run_create(options, &run, &error) == HSTEP_OK) {
-        result = perform(&run);
+        result = run.records != NULL ? perform(&run) : HS_EXIT_DONE;
     } else if (hs_interrupted()) {
         /* Reading from, or opening, a pipe was cut short: that is no fault of the file. */
         hs_report("interrupted before the first step");

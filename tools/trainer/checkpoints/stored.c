@@ -1,0 +1,228 @@
+#include "trainer/checkpoints/stored.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <unistd.h>
+
+#include <halfstep/checkpoint.h>
+
+#include "trainer/exit.h"
+#include "trainer/report.h"
+
+/* ---- Writing ---- */
+
+static json_t *texts_as_json(const hs_texts *texts) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < texts->count; ++i)
+        if (json_array_append_new(list, json_string(texts->items[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static json_t *value_as_json(const hs_option *option, const hs_options *options) {
+    const void *value = hs_option_value(option, options);
+    switch (option->kind) {
+    case HS_OPTION_FLAG:
+        return json_boolean(*(const bool *)value);
+    case HS_OPTION_COUNT:
+        return json_integer((json_int_t) * (const uint64_t *)value);
+    case HS_OPTION_REAL:
+        return json_real(*(const double *)value);
+    case HS_OPTION_CHOICE:
+        return json_string(hs_option_choice_name(option, *(const int *)value));
+    case HS_OPTION_TEXT:
+        return json_string(*(const char *const *)value);
+    case HS_OPTION_TEXTS:
+        return texts_as_json(value);
+    }
+    return NULL;
+}
+
+/* Options that say nothing about a run to come, and texts that were not given. */
+static bool is_left_out(const hs_option *option, const hs_options *options) {
+    if (option->command_line_only || option->of_command || option->kind == HS_OPTION_FLAG)
+        return true;
+    if (option->kind == HS_OPTION_TEXTS)
+        return ((const hs_texts *)hs_option_value(option, options))->count == 0;
+    return option->kind == HS_OPTION_TEXT && *(const char *const *)hs_option_value(option, options) == NULL;
+}
+
+json_t *hs_stored_configuration(const hs_options *options) {
+    size_t count;
+    const hs_option *table = hs_option_table(&count);
+    json_t *configuration = json_object();
+    for (size_t i = 0; i < count; ++i) {
+        if (is_left_out(&table[i], options))
+            continue;
+        if (json_object_set_new(configuration, table[i].name, value_as_json(&table[i], options)) != 0) {
+            json_decref(configuration);
+            return NULL;
+        }
+    }
+    return configuration;
+}
+
+/* ---- Reading ---- */
+
+static int refuse_checkpoint(const char *path, const char *why) {
+    hs_report("checkpoint '%s': %s", path, why);
+    return HS_EXIT_INPUT;
+}
+
+/* The section of that name as text, from malloc. Reports and returns NULL. */
+static char *read_section(const hstep_tensor_file *file, const char *name, size_t *size) {
+    hstep_error error = {0};
+    *size = 0;
+    hstep_status status = hstep_checkpoint_section(file, name, NULL, size, &error);
+    char *text = status == HSTEP_OK ? malloc(*size + 1) : NULL;
+    if (status == HSTEP_OK && text == NULL) {
+        (void)hs_report_no_memory();
+        return NULL;
+    }
+    if (status == HSTEP_OK)
+        status = hstep_checkpoint_section(file, name, text, size, &error);
+    if (status == HSTEP_OK)
+        return text;
+    free(text);
+    (void)hs_report_error(&error);
+    return NULL;
+}
+
+static json_t *read_configuration(const char *path) {
+    hstep_tensor_file *file = NULL;
+    hstep_error error = {0};
+    if (hstep_tensor_file_open(path, &file, &error) != HSTEP_OK) {
+        (void)hs_report_error(&error);
+        return NULL;
+    }
+    size_t size;
+    char *text = read_section(file, "configuration", &size);
+    hstep_tensor_file_close(file);
+    if (text == NULL)
+        return NULL;
+    json_t *configuration = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+    free(text);
+    if (json_is_object(configuration))
+        return configuration;
+    json_decref(configuration);
+    (void)refuse_checkpoint(path, "its configuration is no JSON object: it was not written by trainer train");
+    return NULL;
+}
+
+/* Whether a checkpoint lets an option have another value than the run so far. */
+static bool may_change(const hs_option *option, const hs_options *options) {
+    return option->free || options->allow_changes;
+}
+
+/* Compares what this command said with what is stored; differences are reported, each on a line. */
+static int check_said(const json_t *stored, const hs_options *options, const char *path) {
+    size_t count, differences = 0;
+    const hs_option *table = hs_option_table(&count);
+    for (size_t i = 0; i < count; ++i) {
+        if (options->sources[i] == HS_SOURCE_DEFAULT || is_left_out(&table[i], options) ||
+            may_change(&table[i], options))
+            continue;
+        json_t *given = value_as_json(&table[i], options);
+        const json_t *was = json_object_get(stored, table[i].name);
+        if (given == NULL)
+            return hs_report_no_memory();
+        if (!json_equal(given, was)) {
+            char *before = was != NULL ? json_dumps(was, JSON_ENCODE_ANY) : NULL,
+                 *now = json_dumps(given, JSON_ENCODE_ANY);
+            hs_report("--%s: the run has %s, this command says %s", table[i].name, before != NULL ? before : "none",
+                      now != NULL ? now : "another");
+            free(before);
+            free(now);
+            ++differences;
+        }
+        json_decref(given);
+    }
+    if (differences == 0)
+        return HS_EXIT_DONE;
+    return hs_report_usage("train",
+                           "the run of '%s' would go on with other numbers: leave these options out, or give "
+                           "--allow-changes",
+                           path);
+}
+
+/* Stores what this command left open. */
+static int take_over(json_t *stored, hs_options *options, const char *path) {
+    size_t count;
+    const hs_option *table = hs_option_table(&count);
+    for (size_t i = 0; i < count; ++i) {
+        const json_t *value = json_object_get(stored, table[i].name);
+        if (value == NULL || options->sources[i] != HS_SOURCE_DEFAULT)
+            continue;
+        hs_refusal refusal;
+        if (!hs_option_store_json(&table[i], value, HS_SOURCE_CHECKPOINT, options, &refusal)) {
+            char why[256];
+            snprintf(why, sizeof why, "its option %s: %s", table[i].name, refusal.why);
+            return refusal.no_memory ? hs_report_no_memory() : refuse_checkpoint(path, why);
+        }
+        options->sources[i] = HS_SOURCE_CHECKPOINT;
+    }
+    return HS_EXIT_DONE;
+}
+
+static int note_passed_over(hs_resumed *resumed, const hstep_skipped_checkpoint *skipped, size_t count) {
+    resumed->passed_over = calloc(count + 1, sizeof *resumed->passed_over);
+    if (resumed->passed_over == NULL)
+        return hs_report_no_memory();
+    for (size_t i = 0; i < count; ++i) {
+        resumed->passed_over[i] = strdup(skipped[i].reason);
+        if (resumed->passed_over[i] == NULL)
+            return hs_report_no_memory();
+        resumed->passed_over_count = i + 1;
+        hs_report("passed over: %s", skipped[i].reason);
+    }
+    return HS_EXIT_DONE;
+}
+
+/* Fills options->resumed. */
+static int find_newest(hs_options *options) {
+    enum { DESCRIBED = 16 };
+    static hstep_skipped_checkpoint skipped[DESCRIBED];
+    hstep_found_checkpoint found = {0};
+    hstep_error error = {0};
+    if (access(options->out, F_OK) != 0)
+        return HS_EXIT_DONE;
+    if (hstep_checkpoint_find(options->out, &found, skipped, DESCRIBED, &error) != HSTEP_OK)
+        return hs_report_error(&error);
+    const int status =
+        note_passed_over(&options->resumed, skipped, found.skipped < DESCRIBED ? found.skipped : DESCRIBED);
+    if (status != HS_EXIT_DONE || !found.found)
+        return status == HS_EXIT_DONE && found.skipped > 0
+                   ? refuse_checkpoint(options->out, "none of its checkpoints verifies: give another --out, or remove "
+                                                     "them to start anew")
+                   : status;
+    options->resumed.found = true;
+    if (hstep_checkpoint_path(options->out, found.step, options->resumed.path, sizeof options->resumed.path, &error) !=
+        HSTEP_OK)
+        return hs_report_error(&error);
+    return HS_EXIT_DONE;
+}
+
+int hs_stored_read(hs_options *options) {
+    if (options->out == NULL)
+        return hs_report_usage("train", "--resume needs --out: the folder of the run that goes on");
+    int status = find_newest(options);
+    if (status != HS_EXIT_DONE || !options->resumed.found)
+        return status;
+    const char *path = options->resumed.path;
+    options->resumed.configuration = read_configuration(path);
+    if (options->resumed.configuration == NULL)
+        return HS_EXIT_INPUT;
+    status = check_said(options->resumed.configuration, options, path);
+    return status == HS_EXIT_DONE ? take_over(options->resumed.configuration, options, path) : status;
+}
+
+void hs_stored_free(hs_options *options) {
+    for (size_t i = 0; i < options->resumed.passed_over_count; ++i)
+        free(options->resumed.passed_over[i]);
+    free(options->resumed.passed_over);
+    json_decref(options->resumed.configuration);
+}

@@ -1,0 +1,22 @@
+/* The configuration of a run as a checkpoint keeps it: a JSON object like that of --config. */
+#ifndef HS_TRAINER_STORED_H
+#define HS_TRAINER_STORED_H
+
+#include <jansson.h>
+
+#include "trainer/options/options.h"
+
+/* The options that are set, by name; NULL without memory. */
+json_t *hs_stored_configuration(const hs_options *options);
+
+/*
+ * --resume: looks for the newest checkpoint in --out, and takes what its run was configured with for everything that
+ * this command does not say. An option that is said, decides numbers, and differs, is refused with all its like unless
+ * --allow-changes stands beside it. Fills options->resumed. Returns HS_EXIT_DONE or reports.
+ */
+int hs_stored_read(hs_options *options);
+
+/* Frees what hs_stored_read left in the options. */
+void hs_stored_free(hs_options *options);
+
+#endif
