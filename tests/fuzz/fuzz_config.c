@@ -33,6 +33,11 @@ int hs_report_usage(const char *command, const char *format, ...) {
     return HS_EXIT_USAGE;
 }
 
+int hs_report_error(const hstep_error *error) {
+    hs_report("%s", error->message);
+    return HS_EXIT_INPUT;
+}
+
 int hs_report_no_memory(void) { return HS_EXIT_UNAVAILABLE; }
 
 hs_digits hs_digits_of(double number) {

@@ -62,6 +62,18 @@ def check_refusals(trainer, folder, data):
     assert len(runs.records(folder / "fresh")) >= 3
 
 
+def check_paths(trainer, folder):
+    """A path need not be UTF-8."""
+    path = bytes(folder) + b"/text-\xe9"
+    with open(path, "wb") as file:
+        file.write(bytes(range(256)) * 20)
+    run = folder / "paths"
+    runs.call(trainer, [*runs.TINY, "--data", path, "--steps", "4", "--checkpoint-every", "2", "--out", str(run)])
+    runs.last_checkpoint(run).unlink()
+    said = runs.train(trainer, "--out", run, "--resume")
+    assert "going on after step 2" in said, said
+
+
 def check_damage(trainer, folder, data):
     """The newest checkpoint that verifies counts, and what was passed over is said; with none left, nothing starts."""
     run = folder / "damage"
@@ -93,6 +105,7 @@ def main():
         check_case(trainer, place, "built-in corpus", ["--precision", "bf16"], [])
         check_refusals(trainer, folder, data)
         check_damage(trainer, folder, data)
+        check_paths(trainer, folder)
     print("ok")
 
 

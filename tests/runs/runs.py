@@ -10,7 +10,12 @@ TINY = ("--layers 1 --width 8 --heads 2 --kv-heads 1 --feed-forward 12 --context
 
 
 def train(trainer, *arguments, status=0, timeout=120):
-    result = subprocess.run([trainer, "train", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+    return call(trainer, list(map(str, arguments)), status, timeout)
+
+
+def call(trainer, arguments, status=0, timeout=120):
+    """Runs `trainer train` and returns what it said on stderr."""
+    result = subprocess.run([trainer, "train", *arguments], stdin=subprocess.DEVNULL, capture_output=True,
                             timeout=timeout)
     assert result.returncode == status, (arguments, result.returncode, result.stderr.decode(errors="replace"))
     return result.stderr.decode(errors="replace")

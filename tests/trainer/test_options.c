@@ -104,7 +104,8 @@ Test(options, every_option_in_the_help_parses) {
         }
         cr_assert(value != NULL || table[i].kind == HS_OPTION_FLAG, "help states no default for %s", option);
         const char *given = table[i].kind == HS_OPTION_FLAG ? NULL : value;
-        hs_test_program run = HS_TEST_RUN("train", "--precision", "fp16", "--data", "missing", option, given);
+        hs_test_program run =
+            HS_TEST_RUN("train", "--precision", "fp16", "--data", "missing", "--out", "there", option, given);
         cr_expect_eq(run.status, 3, "%s %s: %s", option, given != NULL ? given : "", run.err);
         hs_test_program_free(&run);
         free(value);

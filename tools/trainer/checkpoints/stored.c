@@ -13,10 +13,24 @@
 
 /* ---- Writing ---- */
 
+/* A path may hold bytes that are no UTF-8, which JSON has no text for: {"bytes": "hexadecimal digits"}. */
+static json_t *text_as_json(const char *text) {
+    json_t *string = json_string(text);
+    if (string != NULL)
+        return string;
+    const size_t size = strlen(text);
+    char *digits = malloc(2 * size + 1);
+    for (size_t i = 0; i < size && digits != NULL; ++i)
+        snprintf(digits + 2 * i, 3, "%02x", (unsigned char)text[i]);
+    json_t *object = digits != NULL ? json_pack("{s:s}", "bytes", digits) : NULL;
+    free(digits);
+    return object;
+}
+
 static json_t *texts_as_json(const hs_texts *texts) {
     json_t *list = json_array();
     for (size_t i = 0; i < texts->count; ++i)
-        if (json_array_append_new(list, json_string(texts->items[i])) != 0) {
+        if (json_array_append_new(list, text_as_json(texts->items[i])) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -35,7 +49,7 @@ static json_t *value_as_json(const hs_option *option, const hs_options *options)
     case HS_OPTION_CHOICE:
         return json_string(hs_option_choice_name(option, *(const int *)value));
     case HS_OPTION_TEXT:
-        return json_string(*(const char *const *)value);
+        return text_as_json(*(const char *const *)value);
     case HS_OPTION_TEXTS:
         return texts_as_json(value);
     }
@@ -149,6 +163,46 @@ static int check_said(const json_t *stored, const hs_options *options, const cha
                            path);
 }
 
+/* The text that text_as_json wrote; it lives as long as the options. NULL where it is none. */
+static const char *text_of(const json_t *value, hs_resumed *resumed) {
+    const char *digits = json_string_value(json_object_get(value, "bytes"));
+    if (json_is_string(value) || digits == NULL)
+        return json_string_value(value);
+    const size_t size = strlen(digits) / 2;
+    char **texts = realloc(resumed->texts, (resumed->text_count + 1) * sizeof *texts);
+    char *text = texts != NULL ? calloc(1, size + 1) : NULL;
+    if (texts != NULL)
+        resumed->texts = texts;
+    if (text == NULL)
+        return NULL;
+    resumed->texts[resumed->text_count++] = text;
+    for (size_t i = 0; i < size; ++i) {
+        unsigned byte = 0;
+        if (sscanf(digits + 2 * i, "%2x", &byte) != 1)
+            return NULL;
+        text[i] = (char)(unsigned char)byte;
+    }
+    return text;
+}
+
+static bool take_texts(const hs_option *option, const json_t *value, hs_options *options, hs_refusal *refusal) {
+    *refusal = (hs_refusal){.why = "it is no text"};
+    const size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    for (size_t i = 0; i < count; ++i) {
+        const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
+        const char *text = text_of(item, &options->resumed);
+        if (text == NULL || !hs_option_store_text(option, text, HS_SOURCE_CHECKPOINT, options, refusal))
+            return false;
+    }
+    return true;
+}
+
+static bool take_value(const hs_option *option, const json_t *value, hs_options *options, hs_refusal *refusal) {
+    if (option->kind == HS_OPTION_TEXT || option->kind == HS_OPTION_TEXTS)
+        return take_texts(option, value, options, refusal);
+    return hs_option_store_json(option, value, HS_SOURCE_CHECKPOINT, options, refusal);
+}
+
 /* Stores what this command left open. */
 static int take_over(json_t *stored, hs_options *options, const char *path) {
     size_t count;
@@ -158,7 +212,7 @@ static int take_over(json_t *stored, hs_options *options, const char *path) {
         if (value == NULL || options->sources[i] != HS_SOURCE_DEFAULT)
             continue;
         hs_refusal refusal;
-        if (!hs_option_store_json(&table[i], value, HS_SOURCE_CHECKPOINT, options, &refusal)) {
+        if (!take_value(&table[i], value, options, &refusal)) {
             char why[256];
             snprintf(why, sizeof why, "its option %s: %s", table[i].name, refusal.why);
             return refusal.no_memory ? hs_report_no_memory() : refuse_checkpoint(path, why);
@@ -224,5 +278,8 @@ void hs_stored_free(hs_options *options) {
     for (size_t i = 0; i < options->resumed.passed_over_count; ++i)
         free(options->resumed.passed_over[i]);
     free(options->resumed.passed_over);
+    for (size_t i = 0; i < options->resumed.text_count; ++i)
+        free(options->resumed.texts[i]);
+    free(options->resumed.texts);
     json_decref(options->resumed.configuration);
 }

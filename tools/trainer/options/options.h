@@ -32,7 +32,9 @@ typedef struct hs_resumed {
     char path[HS_PATH_ROOM]; /* of the checkpoint */
     char **passed_over;      /* newer ones that did not verify, each with its reason */
     size_t passed_over_count;
-    json_t *configuration; /* of the run so far; owns texts of options */
+    json_t *configuration; /* of the run so far; owns texts of options, ... */
+    char **texts;          /* ... and so do these, which JSON has no place for */
+    size_t text_count;
 } hs_resumed;
 
 typedef struct hs_options {
