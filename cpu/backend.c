@@ -329,6 +329,14 @@ static hstep_status program_create(hs_backend *backend, const hs_call *calls, si
     return HSTEP_OK;
 }
 
+/* Whether a call stored row `row` of its outputs: store_rows alone leaves some as they were. */
+static bool stores_row(const hs_call *call, size_t row) {
+    bool stored = call->operation != HS_OP_STORE_ROWS;
+    for (size_t r = 0; !stored && r < hs_view_elements(&call->inputs[1]); r++)
+        stored = (size_t)hs_in_i32(call, 1)[r] == row;
+    return stored;
+}
+
 /* Notes the first nonfinite element of the outputs, in their order. */
 static void scan_outputs(const hs_call *call, hs_fault *fault) {
     for (uint32_t i = 0; i < call->output_count && !fault->found; i++) {
@@ -338,7 +346,7 @@ static void scan_outputs(const hs_call *call, hs_fault *fault) {
         const double *data = hs_out(call, i); /* tiers that locate compute in f64 alone */
         for (size_t r = 0; r < rows && !fault->found; r++)
             for (size_t c = 0; c < columns && !fault->found; c++)
-                if (!isfinite(data[r * pitch + c]))
+                if (!isfinite(data[r * pitch + c]) && stores_row(call, r))
                     *fault = (hs_fault){true, (int)i, NULL, r * columns + c, data[r * pitch + c]};
     }
 }

@@ -20,6 +20,7 @@ static const pattern patterns[HS_OP_COUNT] = {
     [HS_OP_MATMUL] = {2, 1, false, -1, {"mk~=", "kn~=", "mn~="}},
     [HS_OP_GATHER] = {2, 1, false, -1, {"Vd", "#R", "Rd"}},
     [HS_OP_GATHER_BACKWARD] = {3, 1, true, 2, {"Rd", "#R", "Vd", "Vd"}},
+    [HS_OP_STORE_ROWS] = {2, 1, false, -1, {"Rd=", "#R", "Sd="}},
     [HS_OP_RMSNORM] = {2, 1, false, -1, {"Rd~", "d", "Rd~="}},
     [HS_OP_RMSNORM_BACKWARD_INPUT] = {3, 1, false, -1, {"Rd~=", "Rd~", "d", "Rd~"}},
     [HS_OP_RMSNORM_BACKWARD_GAIN] = {2, 1, false, -1, {"Rd~=", "Rd~", "d"}},

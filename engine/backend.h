@@ -38,6 +38,9 @@ enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 4 };
     /* dtable[V,d] <- dy[R,d], indices i32[R], base[V,d]: base with dy's rows added one by one, ascending.             \
        In place allowed: dtable may be base. Without the third input the base is +0. */                                \
     X(GATHER_BACKWARD, "gather_backward")                                                                              \
+    /* state[S,d] <- rows[R,d], indices i32[R], no index twice: row r is stored as row indices[r]. The other rows of   \
+       the state keep what they hold, and no flag speaks of them. */                                                   \
+    X(STORE_ROWS, "store_rows")                                                                                        \
     /* y[R,d] <- x[R,d], gain[d]; epsilon */                                                                           \
     X(RMSNORM, "rmsnorm")                                                                                              \
     /* dx[R,d] <- dy[R,d], x[R,d], gain[d]; epsilon */                                                                 \

@@ -20,7 +20,7 @@ hs_kernel_scratch hs_exact_matmul_scratch;
         HS_JOINED(swiglu_backward, target);                                                                            \
     hs_kernel HS_JOINED(rotary, target), HS_JOINED(rotary_backward, target);                                           \
     hs_kernel_scratch HS_JOINED(rotary_scratch, target), HS_JOINED(rmsnorm_scratch, target);                           \
-    hs_kernel HS_JOINED(gather, target), HS_JOINED(gather_backward, target);                                           \
+    hs_kernel HS_JOINED(gather, target), HS_JOINED(gather_backward, target), HS_JOINED(store_rows, target);            \
     hs_kernel HS_JOINED(adamw, target);                                                                                \
     hs_kernel HS_JOINED(rmsnorm, target), HS_JOINED(rmsnorm_backward_input, target),                                   \
         HS_JOINED(rmsnorm_backward_gain, target), HS_JOINED(sum_rows, target);                                         \

@@ -83,6 +83,7 @@ static const hs_cpu_lever levers[LEVERS] = {
     {HS_OP_MATMUL, lever, hs_exact_matmul, hs_exact_matmul_scratch, &hs_kits_##target},                                \
         {HS_OP_GATHER, lever, HS_JOINED(gather, target), NULL, NULL},                                                  \
         {HS_OP_GATHER_BACKWARD, lever, HS_JOINED(gather_backward, target), NULL, NULL},                                \
+        {HS_OP_STORE_ROWS, lever, HS_JOINED(store_rows, target), NULL, NULL},                                          \
         {HS_OP_RMSNORM, lever, HS_JOINED(rmsnorm, target), HS_JOINED(rmsnorm_scratch, target), NULL},                  \
         {HS_OP_RMSNORM_BACKWARD_INPUT, lever, HS_JOINED(rmsnorm_backward_input, target),                               \
          HS_JOINED(rmsnorm_scratch, target), NULL},                                                                    \

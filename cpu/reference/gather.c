@@ -24,3 +24,14 @@ void hs_reference_gather_backward(const hs_call *call, hs_kernel_run *run) {
         for (size_t c = 0; c < d; c++)
             dtable[(size_t)indices[r] * d + c] += dy[r * d + c];
 }
+
+void hs_reference_store_rows(const hs_call *call, hs_kernel_run *run) {
+    (void)run;
+    const size_t rows = call->inputs[0].dims[0], d = call->inputs[0].dims[1];
+    const double *x = hs_in(call, 0);
+    const int32_t *indices = hs_in_i32(call, 1);
+    double *state = hs_out(call, 0);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < d; c++)
+            state[(size_t)indices[r] * d + c] = x[r * d + c];
+}

@@ -27,7 +27,7 @@ static inline double hs_reference_maximum(size_t count, const double *x) {
 void hs_reference_sum_down(size_t rows, size_t columns, const double *x, double *y, double *block);
 
 hs_kernel hs_reference_matmul;
-hs_kernel hs_reference_gather, hs_reference_gather_backward;
+hs_kernel hs_reference_gather, hs_reference_gather_backward, hs_reference_store_rows;
 hs_kernel hs_reference_rmsnorm, hs_reference_rmsnorm_backward_input, hs_reference_rmsnorm_backward_gain;
 hs_kernel hs_reference_rotary, hs_reference_rotary_backward;
 hs_kernel hs_reference_attention, hs_reference_attention_backward;

@@ -14,6 +14,7 @@ static const hs_kernel_entry entries[] = {
     {HS_OP_MATMUL, 0, hs_reference_matmul, NULL, NULL},
     {HS_OP_GATHER, 0, hs_reference_gather, NULL, NULL},
     {HS_OP_GATHER_BACKWARD, 0, hs_reference_gather_backward, NULL, NULL},
+    {HS_OP_STORE_ROWS, 0, hs_reference_store_rows, NULL, NULL},
     {HS_OP_RMSNORM, 0, hs_reference_rmsnorm, hs_reference_rmsnorm_scratch, NULL},
     {HS_OP_RMSNORM_BACKWARD_INPUT, 0, hs_reference_rmsnorm_backward_input, hs_reference_rmsnorm_scratch, NULL},
     {HS_OP_RMSNORM_BACKWARD_GAIN, 0, hs_reference_rmsnorm_backward_gain, hs_reference_rmsnorm_backward_gain_scratch,

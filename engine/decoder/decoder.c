@@ -1,12 +1,15 @@
 /*
  * The decoder, written once against the graph: pre-norm residual blocks of rotary grouped-query attention and SwiGLU,
- * a final norm, and a head that shares the embedding's table. Every operation's name is what records carry.
+ * a final norm, and a head that shares the embedding's table. Every operation's name is what records carry. For
+ * decoding the graph keeps keys and values of earlier positions, ends with the logits of the last one, and learns
+ * nothing.
  */
+#include "engine/decoder/decoder.h"
+
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/error.h"
-#include "engine/graph/graph.h"
 #include "engine/model/model.h"
 
 typedef struct builder {
@@ -79,11 +82,18 @@ static hstep_status feed_forward(const builder *b, hstep_value stream, hstep_val
     return hstep_graph_add(b->graph, block_name(b, name, "feed_forward_residual"), stream, down, next, b->error);
 }
 
-static hstep_status build(builder *b) {
+static hstep_status build_loss(const builder *b, hstep_value logits) {
+    hstep_value targets = 0, loss = 0;
+    HS_FORWARD(hstep_graph_input(b->graph, "targets", HSTEP_DTYPE_I32, 1, (int64_t[]){HSTEP_ROWS}, &targets, b->error));
+    HS_FORWARD(hstep_graph_cross_entropy(b->graph, "loss", logits, targets, &loss, b->error));
+    return hstep_graph_set_loss(b->graph, loss, b->error);
+}
+
+/* From tokens to logits. */
+static hstep_status build(builder *b, hstep_value *logits) {
     hstep_graph *graph = b->graph;
-    hstep_value tokens = 0, targets = 0, table = 0, stream = 0, logits = 0, loss = 0;
+    hstep_value tokens = 0, table = 0, stream = 0;
     HS_FORWARD(hstep_graph_input(graph, "tokens", HSTEP_DTYPE_I32, 1, (int64_t[]){HSTEP_ROWS}, &tokens, b->error));
-    HS_FORWARD(hstep_graph_input(graph, "targets", HSTEP_DTYPE_I32, 1, (int64_t[]){HSTEP_ROWS}, &targets, b->error));
     HS_FORWARD(hstep_graph_parameter(graph, "token_embedding.weight", 2,
                                      (int64_t[]){(int64_t)b->config->vocabulary, (int64_t)b->config->width}, &table,
                                      b->error));
@@ -94,12 +104,19 @@ static hstep_status build(builder *b) {
         HS_FORWARD(feed_forward(b, stream, &stream));
         HS_FORWARD(hstep_graph_end_block(graph, b->error));
     }
+    if (graph->cache_capacity != 0)
+        HS_FORWARD(hs_graph_last_rows(graph, "last_position", stream, &stream, b->error));
     HS_FORWARD(rmsnorm(b, "final_norm", stream, &stream));
     HS_FORWARD(hstep_graph_matmul(graph, "head", b->config->precision, stream, HSTEP_NO_TRANSPOSE, table,
-                                  HSTEP_TRANSPOSE, &logits, b->error));
-    HS_FORWARD(hstep_graph_cross_entropy(graph, "loss", logits, targets, &loss, b->error));
-    HS_FORWARD(hstep_graph_set_output(graph, logits, b->error));
-    return hstep_graph_set_loss(graph, loss, b->error);
+                                  HSTEP_TRANSPOSE, logits, b->error));
+    return hstep_graph_set_output(graph, *logits, b->error);
+}
+
+static builder make_builder(const hstep_decoder_config *config, hstep_error *error) {
+    return (builder){.config = config,
+                     .kv_heads = config->kv_heads != 0 ? config->kv_heads : config->heads,
+                     .head_width = config->width / config->heads,
+                     .error = error};
 }
 
 hstep_decoder_config hstep_decoder_defaults(void) {
@@ -133,14 +150,36 @@ hstep_status hstep_model_create_decoder(hstep_context *context, const hstep_deco
                                         hstep_error *error) {
     HS_RETURN_IF(context == NULL || config == NULL || model == NULL, error, HSTEP_ERROR_ARGUMENT,
                  "hstep_model_create_decoder needs a context, a configuration and a place for the model");
-    const size_t kv_heads = config->kv_heads != 0 ? config->kv_heads : config->heads;
-    HS_FORWARD(check_config(config, kv_heads, error));
-    builder b = {.config = config, .kv_heads = kv_heads, .head_width = config->width / config->heads, .error = error};
+    HS_FORWARD(check_config(config, config->kv_heads != 0 ? config->kv_heads : config->heads, error));
+    builder b = make_builder(config, error);
+    hstep_value logits = 0;
     HS_FORWARD(hstep_graph_create(&b.graph, error));
-    hstep_status status = build(&b);
+    hstep_status status = build(&b, &logits);
+    if (status == HSTEP_OK)
+        status = build_loss(&b, logits);
     if (status == HSTEP_OK)
         status = hstep_model_create(context, b.graph, model, error);
-    if (status != HSTEP_OK)
+    if (status != HSTEP_OK) {
         hstep_graph_destroy(b.graph);
-    return status;
+        return status;
+    }
+    (*model)->decoder = *config;
+    return HSTEP_OK;
+}
+
+hstep_status hs_decoder_decoding_graph(const hstep_decoder_config *config, size_t sequences, size_t capacity,
+                                       hstep_graph **graph, hstep_error *error) {
+    builder b = make_builder(config, error);
+    hstep_value logits = 0;
+    HS_FORWARD(hstep_graph_create(&b.graph, error));
+    b.graph->cache_sequences = sequences;
+    b.graph->cache_capacity = capacity;
+    const hstep_status status = build(&b, &logits);
+    if (status != HSTEP_OK) {
+        hstep_graph_destroy(b.graph);
+        return status;
+    }
+    hs_graph_mark_uses(b.graph);
+    *graph = b.graph;
+    return HSTEP_OK;
 }

@@ -91,14 +91,14 @@ hs_value_info hs_value_like(const hs_value_info *like) {
     return info;
 }
 
-static hs_value_info system_value(hs_role role, double rotary_base, size_t head_width) {
+static hs_value_info system_value(const hstep_graph *graph, hs_role role, double rotary_base, size_t head_width) {
     hs_value_info info = {.role = role, .dtype = HSTEP_DTYPE_F64, .rank = 1, .dims = {1}};
-    if (role == HS_ROLE_POSITIONS) {
+    if (role == HS_ROLE_POSITIONS || role == HS_ROLE_CACHE_ROWS || role == HS_ROLE_LAST_ROWS) {
         info.dtype = HSTEP_DTYPE_I32;
-        info.dims[0] = HSTEP_ROWS;
+        info.dims[0] = role == HS_ROLE_LAST_ROWS ? HSTEP_SEQUENCES : HSTEP_ROWS;
     } else if (role != HS_ROLE_SEED) {
         info.rank = 2;
-        info.dims[0] = HSTEP_LENGTH;
+        info.dims[0] = graph->cache_capacity != 0 ? (int64_t)graph->cache_capacity : HSTEP_LENGTH;
         info.dims[1] = (int64_t)(head_width / 2);
         info.rotary_base = rotary_base;
         info.head_width = head_width;
@@ -117,12 +117,11 @@ hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rota
         }
     }
     static const char *const names[] = {
-        [HS_ROLE_POSITIONS] = "(positions)",
-        [HS_ROLE_ROTARY_COSINE] = "(rotary cosine)",
-        [HS_ROLE_ROTARY_SINE] = "(rotary sine)",
-        [HS_ROLE_SEED] = "(seed)",
+        [HS_ROLE_POSITIONS] = "(positions)",     [HS_ROLE_ROTARY_COSINE] = "(rotary cosine)",
+        [HS_ROLE_ROTARY_SINE] = "(rotary sine)", [HS_ROLE_SEED] = "(seed)",
+        [HS_ROLE_CACHE_ROWS] = "(cache rows)",   [HS_ROLE_LAST_ROWS] = "(last rows)",
     };
-    const hs_value_info info = system_value(role, rotary_base, head_width);
+    const hs_value_info info = system_value(graph, role, rotary_base, head_width);
     HS_FORWARD(hs_graph_add_value(graph, names[role], &info, value, error));
     if (role == HS_ROLE_SEED)
         graph->seed = *value;
@@ -130,10 +129,11 @@ hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rota
 }
 
 void hs_graph_mark_uses(hstep_graph *graph) {
-    hs_graph_value(graph, graph->loss)->behind_loss = true;
+    if (graph->loss != 0)
+        hs_graph_value(graph, graph->loss)->behind_loss = true;
     if (graph->output != 0)
         hs_graph_value(graph, graph->output)->behind_output = true;
-    for (size_t n = graph->forward_count; n-- > 0;) {
+    for (size_t n = graph->loss != 0 ? graph->forward_count : graph->node_count; n-- > 0;) {
         const hs_node *node = &graph->nodes[n];
         const hs_value_info *result = hs_graph_value(graph, node->outputs[0]);
         for (uint32_t i = 0; i < node->input_count; i++) {

@@ -12,10 +12,13 @@
 typedef enum hs_role {
     HS_ROLE_INPUT,         /* a batch brings it */
     HS_ROLE_PARAMETER,     /* the model keeps it */
-    HS_ROLE_POSITIONS,     /* i32 [ROWS], row mod length */
-    HS_ROLE_ROTARY_COSINE, /* [LENGTH, head_width / 2], made on the host */
+    HS_ROLE_POSITIONS,     /* i32 [ROWS]: row mod length, in decoding from the position on that is next */
+    HS_ROLE_ROTARY_COSINE, /* [LENGTH or the cache's capacity, head_width / 2], made on the host */
     HS_ROLE_ROTARY_SINE,
-    HS_ROLE_SEED,    /* [1], the adjoint that backward starts from */
+    HS_ROLE_SEED,       /* [1], the adjoint that backward starts from */
+    HS_ROLE_STATE,      /* rows that outlive a run: a cache. A node stores some of them */
+    HS_ROLE_CACHE_ROWS, /* i32 [ROWS]: where the keys and values of a row stand in a cache */
+    HS_ROLE_LAST_ROWS,  /* i32 [SEQUENCES]: the row of each sequence's last position */
     HS_ROLE_COMPUTED /* a node's output */
 } hs_role;
 
@@ -59,6 +62,9 @@ struct hstep_graph {
     size_t forward_count; /* nodes before the first backward one, once differentiated */
     hstep_value seed, loss, output;
     size_t block, block_count; /* the block that is open, 0 for none; how many there were */
+    /* Of a graph for decoding: keys and values of `cache_capacity` positions of each of `cache_sequences` sequences are
+       kept, and attention looks at them; else 0. */
+    size_t cache_sequences, cache_capacity;
 };
 
 static inline hs_value_info *hs_graph_value(const hstep_graph *graph, hstep_value value) {
@@ -101,6 +107,16 @@ hs_value_info hs_value_like(const hs_value_info *like);
 hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rotary_base, size_t head_width,
                                    hstep_value *value, hstep_error *error);
 
+/* engine/graph/cache.c, for graphs with a cache. */
+
+/* Appends a cache of rows like `rows`, and the node that stores them there. */
+hstep_status hs_graph_keep_rows(hstep_graph *graph, const char *name, hstep_value rows, hstep_value *cache,
+                                hstep_error *error);
+
+/* Appends a node that takes the row of each sequence's last position out of x[ROWS, d]. */
+hstep_status hs_graph_last_rows(hstep_graph *graph, const char *name, hstep_value x, hstep_value *y,
+                                hstep_error *error);
+
 /* Writes the adjoint nodes for the loss; on failure the graph is as it was. */
 hstep_status hs_graph_differentiate(hstep_graph *graph, hstep_value loss, hstep_error *error);
 
@@ -108,7 +124,7 @@ hstep_status hs_graph_differentiate(hstep_graph *graph, hstep_value loss, hstep_
  * for the backward pass. `graph` has its loss; values keep their numbers. */
 hstep_status hs_graph_recompute(const hstep_graph *graph, hstep_graph **result, hstep_error *error);
 
-/* Marks what stands behind the loss and the output; a model does it once for the graph that it takes over. */
+/* Marks what stands behind the loss and the output; done once for a graph that is complete. */
 void hs_graph_mark_uses(hstep_graph *graph);
 
 /* Parameters in order: their number, value number `index` among them, and back. */

@@ -296,6 +296,18 @@ static hstep_status check_heads(const hstep_graph *graph, const char *name, cons
     return HSTEP_OK;
 }
 
+/* Where the graph has a cache, keys and values go there, and stand there. */
+static hstep_status keep_keys_and_values(hstep_graph *graph, const char *name, hstep_value *key, hstep_value *value,
+                                         hstep_error *error) {
+    char cache[112];
+    if (graph->cache_capacity == 0)
+        return HSTEP_OK;
+    (void)snprintf(cache, sizeof cache, "%s.keys", name);
+    HS_FORWARD(hs_graph_keep_rows(graph, cache, *key, key, error));
+    (void)snprintf(cache, sizeof cache, "%s.values", name);
+    return hs_graph_keep_rows(graph, cache, *value, value, error);
+}
+
 hstep_status hstep_graph_attention(hstep_graph *graph, const char *name, hstep_precision precision, hstep_value query,
                                    hstep_value key, hstep_value value, size_t heads, size_t kv_heads, hstep_value *y,
                                    hstep_error *error) {
@@ -305,6 +317,8 @@ hstep_status hstep_graph_attention(hstep_graph *graph, const char *name, hstep_p
     const hs_graph_mark mark = hs_graph_mark_here(graph);
     hstep_value positions = 0;
     hstep_status status = hs_graph_system_value(graph, HS_ROLE_POSITIONS, 0, 0, &positions, error);
+    if (status == HSTEP_OK)
+        status = keep_keys_and_values(graph, name, &key, &value, error);
     if (status == HSTEP_OK) {
         const size_t head_width = (size_t)hs_graph_value(graph, query)->dims[1] / heads;
         hs_node node = {.operation = HS_OP_ATTENTION,

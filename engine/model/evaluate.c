@@ -65,17 +65,7 @@ static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mod
     HS_FORWARD(find_plan(model, mode, batch->sequences, batch->length, &plan, error));
     HS_FORWARD(hs_model_refresh_casts(model, error));
     HS_FORWARD(hs_plan_feed(plan, batch, error));
-    HS_FORWARD(hs_plan_forward(plan, error));
-    size_t flagged = 0;
-    HS_FORWARD(hs_plan_finish(plan, &flagged, error));
-    if (flagged < plan->calls) {
-        const char *name = hs_plan_call_node(plan, flagged)->name;
-        return hs_fail_operation(
-            error, HSTEP_ERROR_NONFINITE_FORWARD, name,
-            "operation \"%s\" gave a forward value that is not finite; lower the learning rate, or "
-            "compute in a wider precision",
-            name);
-    }
+    HS_FORWARD(hs_plan_evaluate(plan, error));
     return mode == HS_MODE_LOSS ? hs_plan_read_loss(plan, result, error) : hs_plan_read(plan, value, result, error);
 }
 

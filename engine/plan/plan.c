@@ -74,6 +74,26 @@ static void bind_parameters(hs_plan *plan) {
     }
 }
 
+/* States have the type that the first of their plans chose; it made their buffers, too. */
+static hstep_status bind_states(hs_plan *plan, hstep_error *error) {
+    hs_backend *backend = plan->request.backend;
+    size_t index = 0;
+    for (size_t v = 0; v < plan->request.graph->value_count; v++) {
+        hs_view *view = &plan->views[v];
+        if (plan->request.graph->values[v].role != HS_ROLE_STATE)
+            continue;
+        hs_view *state = &plan->request.states[index++];
+        if (state->buffer == NULL) {
+            hs_buffer *buffer = NULL;
+            HS_FORWARD(backend->api->buffer_create(backend, hs_view_bytes(view), &buffer, error));
+            *state = *view;
+            state->buffer = buffer;
+        }
+        *view = *state;
+    }
+    return HSTEP_OK;
+}
+
 /* The view of an operand; that of a parameter in a product may be its cast. */
 static hs_view operand_view(const hs_plan *plan, const hs_node *node, hstep_value value) {
     const hs_view view = plan->views[value - 1];
@@ -133,6 +153,7 @@ static hstep_status build(hs_plan *plan, bool *wanted, hstep_error *error) {
     HS_FORWARD(resolve_shapes(plan, wanted, error));
     bind_parameters(plan);
     hs_plan_compact(plan);
+    HS_FORWARD(bind_states(plan, error));
     HS_FORWARD(hs_plan_make_tables(plan, error));
     HS_FORWARD(hs_plan_place(plan, error));
     return make_program(plan, error);
@@ -213,6 +234,19 @@ hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *e
         first++;
     *first_flagged = first;
     return HSTEP_OK;
+}
+
+hstep_status hs_plan_evaluate(hs_plan *plan, hstep_error *error) {
+    size_t flagged = 0;
+    HS_FORWARD(hs_plan_forward(plan, error));
+    HS_FORWARD(hs_plan_finish(plan, &flagged, error));
+    if (flagged == plan->calls)
+        return HSTEP_OK;
+    const char *name = hs_plan_call_node(plan, flagged)->name;
+    return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, name,
+                             "operation \"%s\" gave a forward value that is not finite; lower the learning rate, or "
+                             "compute in a wider precision",
+                             name);
 }
 
 hstep_status hs_read_numbers(hs_backend *backend, const hs_view *view, size_t first, size_t count, void *numbers,

@@ -33,6 +33,7 @@ typedef struct hs_plan_request {
     hs_buffer *const *gradients;  /* alike, for HS_MODE_TRAIN: where the gradients go */
     hs_arena *arena;              /* grown as needed */
     const hs_view *casts;         /* alike: parameters in 16 bits for products; buffer NULL where there is none */
+    hs_view *states; /* in the graph's order, for graphs with a cache. The first plan chooses types, makes buffers */
 } hs_plan_request;
 
 typedef struct hs_plan {
@@ -62,12 +63,18 @@ hstep_status hs_batch_check(const hstep_graph *graph, hs_mode mode, const hstep_
 /* Uploads a batch that was checked. */
 hstep_status hs_plan_feed(hs_plan *plan, const hstep_batch *batch, hstep_error *error);
 
+/* Of a graph with a cache: the rows of the next runs are the positions from this one on. */
+hstep_status hs_plan_start_at(hs_plan *plan, size_t position, hstep_error *error);
+
 hstep_status hs_plan_write_seed(hs_plan *plan, double seed, hstep_error *error);
 hstep_status hs_plan_forward(hs_plan *plan, hstep_error *error);
 hstep_status hs_plan_backward(hs_plan *plan, hstep_error *error);
 
 /* Waits; *first_flagged becomes the first call that stored a nonfinite value, or plan->calls. */
 hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *error);
+
+/* Runs the forward pass and waits. HSTEP_ERROR_NONFINITE_FORWARD names the first operation that was flagged. */
+hstep_status hs_plan_evaluate(hs_plan *plan, hstep_error *error);
 
 /* Copies the loss out. One that no operation computed was flagged by none: it is judged here. */
 hstep_status hs_plan_read_loss(hs_plan *plan, double *loss, hstep_error *error);

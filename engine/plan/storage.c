@@ -68,6 +68,8 @@ static void assign_storage(placement *p, size_t n) {
     const hs_node *node = &p->graph->nodes[n];
     for (uint32_t i = 0; i < node->output_count; i++) {
         const size_t v = node->outputs[i] - 1;
+        if (p->graph->values[v].role == HS_ROLE_STATE)
+            continue;
         const hstep_value operand = in_place_operand(node);
         const bool shared = operand != 0 && reads_once(node, operand) && p->last_read[operand - 1] == n &&
                             p->plan->views[operand - 1].dtype == p->plan->views[v].dtype;

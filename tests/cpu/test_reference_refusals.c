@@ -169,6 +169,8 @@ static bool is_free(hs_operation operation, bool output, uint32_t operand, uint3
         return !output && operand == 0;
     case HS_OP_FILL:
         return output;
+    case HS_OP_STORE_ROWS:
+        return output && dimension == 0;
     default:
         return false;
     }

@@ -113,6 +113,32 @@ Test(sums, gather_copies_rows) {
     hs_test_call_destroy(t);
 }
 
+/* The rows between stay, be they infinite: no flag speaks of them. */
+Test(sums, store_rows_copies_rows_and_keeps_the_others) {
+    const hs_test_description d = hs_test_describe(HS_OP_STORE_ROWS);
+    hs_test_call *t = hs_test_call_create(&d);
+    const int32_t places[5] = {9, 0, 13, 2, 1};
+    memcpy(t->inputs[1].i32, places, sizeof places);
+    t->outputs[0].f64[3 * d.columns] = INFINITY;
+    t->outputs[0].f64[12 * d.columns + 1] = NAN;
+    hs_test_result *result = hs_test_call_run_well(t, backend);
+    cr_expect_eq(result->flag, 0);
+    for (size_t place = 0; place < d.rows + d.table; place++) {
+        const double *expected = t->outputs[0].f64 + place * d.columns;
+        for (size_t r = 0; r < d.rows; r++)
+            expected = (size_t)places[r] == place ? t->inputs[0].f64 + r * d.columns : expected;
+        for (size_t c = 0; c < d.columns; c++)
+            cr_expect(hs_test_same_value(result->outputs[0][place * d.columns + c], expected[c]), "row %zu", place);
+    }
+    hs_test_result_destroy(result);
+    t->inputs[0].f64[4 * d.columns + 6] = INFINITY;
+    result = hs_test_call_run_well(t, backend);
+    cr_expect_eq(result->flag, 1);
+    cr_expect(result->fault.found && result->fault.index == 1 * d.columns + 6, "the one stored, not the one that lies");
+    hs_test_result_destroy(result);
+    hs_test_call_destroy(t);
+}
+
 /* Three rows into one place: base 2^53, then 1, 1, -2^53 gives 0 one by one, where 1 + 1 first would give 2. */
 Test(sums, gather_backward_adds_rows_one_by_one_to_the_base) {
     for (int kind = 0; kind < 3; kind++) {

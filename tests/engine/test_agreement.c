@@ -24,17 +24,6 @@ static const shape shapes[] = {
     {{.vocabulary = 7, .width = 2, .heads = 1, .feed_forward = 1, .layers = 1}, 1, 1},
 };
 
-/* Plans keep f64 slots from here on. */
-static void leave_compact_storage_out(hs_backend *backend) {
-    const hstep_lever *levers;
-    const size_t count = backend->api->levers(backend, &levers);
-    size_t compact = 0;
-    while (compact < count && strcmp(levers[compact].name, "cpu.compact") != 0)
-        compact++;
-    cr_assert_lt(compact, count);
-    backend->api->lever_set(backend, compact, HSTEP_LEVER_DISABLED, "left out");
-}
-
 /* A run on the exact tier with a lever, or on the reference where `lever` is NULL. */
 static hs_test_run create_run(const hs_test_setup *setup, const char *lever, bool compact, unsigned threads) {
     hs_backend *backend = NULL;
@@ -45,7 +34,7 @@ static hs_test_run create_run(const hs_test_setup *setup, const char *lever, boo
     else
         hs_test_expect_ok(hs_cpu_reference_create(&backend, &error), &error);
     if (lever && !compact)
-        leave_compact_storage_out(backend);
+        hs_test_leave_compact_out(backend);
     hs_test_expect_ok(hs_context_adopt(backend, NULL, &context, &error), &error);
     return hs_test_run_create_in(context, setup);
 }

@@ -208,36 +208,6 @@ Test(data_files, a_long_path_leaves_room_for_the_reason) {
     cr_assert_not_null(strstr(error.message, "File name too long"), "%s", error.message);
 }
 
-Test(data, chooses_the_largest_logit_at_temperature_zero) {
-    const double logits[] = {NAN, 1, 3, 3, -INFINITY};
-    cr_assert_eq(hstep_choose_token(logits, 5, 0, 0.9), 2, "the lowest among equals");
-    const double infinite[] = {0, INFINITY, 5};
-    cr_assert_eq(hstep_choose_token(infinite, 3, 0, 0), 1);
-    cr_assert_eq(hstep_choose_token(infinite, 3, 1, 0.999), 1);
-    const double nothing[] = {NAN, NAN};
-    cr_assert_eq(hstep_choose_token(nothing, 2, 0, 0.5), 0);
-    cr_assert_eq(hstep_choose_token(nothing, 2, 1, 0.5), 0);
-}
-
-Test(data, draws_tokens_by_softmax) {
-    /* exp(log 1), exp(log 2), exp(log 5): shares 1/8, 2/8, 5/8. */
-    const double logits[] = {log(1.0), log(2.0), NAN, log(5.0)};
-    int counts[4] = {0};
-    for (int i = 0; i < 800; ++i)
-        ++counts[hstep_choose_token(logits, 4, 1, (i + 0.5) / 800)];
-    cr_assert_eq(counts[0], 100);
-    cr_assert_eq(counts[1], 200);
-    cr_assert_eq(counts[2], 0);
-    cr_assert_eq(counts[3], 500);
-    /* Temperature 1/2 squares the shares: 1/30, 4/30, 25/30. */
-    memset(counts, 0, sizeof counts);
-    for (int i = 0; i < 600; ++i)
-        ++counts[hstep_choose_token(logits, 4, 0.5, (i + 0.5) / 600)];
-    cr_assert_eq(counts[0], 20);
-    cr_assert_eq(counts[1], 80);
-    cr_assert_eq(counts[3], 500);
-}
-
 Test(data, random_numbers_depend_on_all_three) {
     const uint64_t base = hstep_random_at(1, 2, 3);
     cr_assert_eq(hstep_random_at(1, 2, 3), base);

@@ -142,6 +142,13 @@ static void make_gather(hs_test_call *t) {
     matrix_out(t, d->table, d->columns, 0);
 }
 
+static void make_store_rows(hs_test_call *t) {
+    const hs_test_description *d = &t->description;
+    matrix_in(t, d->rows, d->columns, 0);
+    index_in(t, d->rows);
+    matrix_out(t, d->rows + d->table, d->columns, 0);
+}
+
 static void make_cross_entropy(hs_test_call *t) {
     const hs_test_description *d = &t->description;
     const bool backward = d->operation == HS_OP_CROSS_ENTROPY_BACKWARD;
@@ -201,6 +208,7 @@ static const struct {
     [HS_OP_MATMUL] = {.make = make_matmul},
     [HS_OP_GATHER] = {.make = make_gather},
     [HS_OP_GATHER_BACKWARD] = {.make = make_gather},
+    [HS_OP_STORE_ROWS] = {.make = make_store_rows},
     [HS_OP_RMSNORM] = {.make = make_rmsnorm},
     [HS_OP_RMSNORM_BACKWARD_INPUT] = {.make = make_rmsnorm},
     [HS_OP_RMSNORM_BACKWARD_GAIN] = {.make = make_rmsnorm},
@@ -334,8 +342,24 @@ static void index_range(const hs_test_description *d, int32_t *low, size_t *coun
     *count = targets ? d->columns + 1 : d->table;
 }
 
+static size_t common_divisor(size_t a, size_t b) { return b == 0 ? a : common_divisor(b, a % b); }
+
+/* Places in the state, in no order and none twice. */
+static void fill_places(hs_test_operand *operand, size_t places, hs_random *random) {
+    size_t step = 1 + hs_random_next(random) % (places + 1);
+    while (common_divisor(step, places) > 1)
+        step++;
+    const size_t first = hs_random_next(random) % (places + 1);
+    for (size_t i = 0; i < operand->elements; i++)
+        operand->i32[i] = (int32_t)((first + i * step) % places);
+}
+
 static void fill_index(hs_test_call *t, hs_test_operand *operand, hs_random *random) {
     const hs_test_description *d = &t->description;
+    if (d->operation == HS_OP_STORE_ROWS) {
+        fill_places(operand, d->rows + d->table, random);
+        return;
+    }
     if (d->operation == HS_OP_ATTENTION || d->operation == HS_OP_ATTENTION_BACKWARD) {
         for (size_t i = 0; i < operand->elements && d->keys > 0; i++) {
             size_t position = i % d->queries + (d->keys > d->queries ? d->keys - d->queries : 0);

@@ -34,7 +34,7 @@ typedef struct hs_test_description {
     size_t rows;                     /* R; m of matmul and transpose */
     size_t columns;                  /* d, f, V of cross-entropy; n of matmul and transpose */
     size_t inner;                    /* k of matmul */
-    size_t table;                    /* V of gather; P, rows of the rotary tables */
+    size_t table;                    /* V of gather; P, rows of the rotary tables; rows of a state less R */
     size_t sequences, queries, keys; /* attention: rows per sequence */
     size_t heads, kv_heads, head_width;
     hstep_transpose a_form, b_form;
@@ -71,7 +71,7 @@ typedef struct hs_test_call {
     hs_test_description description;
     hs_call call; /* views without buffers */
     hs_test_operand inputs[HS_MAX_INPUTS];
-    hs_test_operand outputs[HS_MAX_OUTPUTS]; /* values before the call: adamw reads them */
+    hs_test_operand outputs[HS_MAX_OUTPUTS]; /* values before the call: adamw reads them, store_rows keeps some */
 } hs_test_call;
 
 typedef struct hs_test_result {
@@ -94,7 +94,7 @@ hs_test_call *hs_test_call_create(const hs_test_description *description);
 void hs_test_call_destroy(hs_test_call *call);
 
 /*
- * Draws every input anew (and w and m of adamw). Values that an operation needs in a range stay there whatever the
+ * Draws every input anew (and w and m of adamw, and the state of store_rows). Values that an operation needs in a range stay there whatever the
  * fill: log gets positive ones, adamw ordinary scalars and v >= 0.
  */
 void hs_test_call_fill(hs_test_call *call, hs_test_fill fill, uint64_t seed);

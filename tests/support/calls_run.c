@@ -106,6 +106,11 @@ static unsigned char *read_back(hs_backend *backend, const image *made) {
     return after;
 }
 
+/* Whether the operation reads its outputs, or leaves a part of them as it was. */
+static bool keeps_outputs(const hs_test_call *t) {
+    return t->description.operation == HS_OP_ADAMW || t->description.operation == HS_OP_STORE_ROWS;
+}
+
 /* The input that output 0 shares, or -1. */
 static int shared_input(const hs_test_call *t) {
     if (!t->description.in_place)
@@ -169,7 +174,7 @@ hs_test_result *hs_test_call_run(const hs_test_call *t, hs_backend *backend) {
         if (i == 0 && shared_input(t) >= 0) {
             outputs[0] = inputs[shared_input(t)];
         } else {
-            outputs[i] = make_image(&t->outputs[i], t->description.operation == HS_OP_ADAMW);
+            outputs[i] = make_image(&t->outputs[i], keeps_outputs(t));
             upload(backend, &outputs[i]);
         }
         call.outputs[i].buffer = outputs[i].buffer;

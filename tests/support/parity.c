@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cpu/cpu.h"
 #include "precision/random.h"
@@ -15,6 +16,16 @@ hs_backend *hs_test_exact(unsigned threads, const char *lever) {
     const hstep_status status = hs_cpu_create_with_lever(threads, lever, &backend, &error);
     cr_assert(status == HSTEP_OK || status == HSTEP_ERROR_BACKEND_UNAVAILABLE, "%s: %s", lever, error.message);
     return backend;
+}
+
+void hs_test_leave_compact_out(hs_backend *backend) {
+    const hstep_lever *levers;
+    const size_t count = backend->api->levers(backend, &levers);
+    size_t compact = 0;
+    while (compact < count && strcmp(levers[compact].name, "cpu.compact") != 0)
+        compact++;
+    cr_assert_lt(compact, count);
+    backend->api->lever_set(backend, compact, HSTEP_LEVER_DISABLED, "left out");
 }
 
 void hs_parity_open(hs_parity *parity) {

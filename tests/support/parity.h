@@ -18,6 +18,9 @@ extern const char *const hs_test_levers[HS_TEST_LEVERS];
 /* The exact tier with one lever, or NULL where this processor lacks it. */
 hs_backend *hs_test_exact(unsigned threads, const char *lever);
 
+/* Plans on the exact tier keep f64 slots from here on. */
+void hs_test_leave_compact_out(hs_backend *backend);
+
 typedef struct hs_parity {
     hs_backend *reference, *exact[HS_TEST_LEVERS][HS_TEST_THREADS]; /* 1, 2 and 3 threads; NULL without the lever */
     size_t calls, raised; /* calls compared, and how many of them raised the flag */

@@ -21,6 +21,29 @@ void HS_EXACT(gather)(const hs_call *call, hs_kernel_run *run) {
     run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
 }
 
+/* Elements [at, at + count) of the rows, to element `to` of the state. */
+static uint64_t store_piece(const hs_call *call, size_t at, size_t to, size_t count) {
+    const hs_view *state = &call->outputs[0];
+    double read[HS_SPAN], placed[HS_SPAN];
+    double *y = hs_place(state, to, placed);
+    const uint64_t seen = copy_row(count, hs_read(&call->inputs[0], at, count, read), y);
+    hs_write(state, to, count, y);
+    return seen;
+}
+
+void HS_EXACT(store_rows)(const hs_call *call, hs_kernel_run *run) {
+    const size_t rows = hs_rows(&call->inputs[0]), columns = hs_columns(&call->inputs[0]);
+    const int32_t *indices = hs_in_i32(call, 1);
+    uint64_t seen = 0;
+#pragma omp parallel for num_threads(run->threads) if (rows * columns > HS_PARALLEL_CHEAP) reduction(| : seen)
+    for (size_t row = 0; row < rows; row++)
+        for (size_t column = 0; column < columns; column += HS_SPAN) {
+            const size_t rest = columns - column, count = rest < HS_SPAN ? rest : HS_SPAN;
+            seen |= store_piece(call, row * columns + column, (size_t)indices[row] * columns + column, count);
+        }
+    run->nonfinite = run->nonfinite || hs_any_nonfinite(seen);
+}
+
 /* Lays the base under columns [first, last) of the table; in place it is there already and only looked at. */
 static uint64_t lay_base(const hs_call *call, size_t first, size_t last) {
     const size_t rows = hs_rows(&call->outputs[0]);

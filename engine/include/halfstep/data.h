@@ -1,7 +1,7 @@
 /**
  * @file data.h
  * Training data: text under the byte vocabulary or token shards, batches that are a function of seed and position,
- * evaluation batches over a held-out part, and the choice of a token from logits.
+ * and evaluation batches over a held-out part.
  *
  * Intended usage:
  *  1. hstep_dataset_load for files, folders and patterns, or hstep_dataset_from_bytes. Unless the options name files
@@ -201,12 +201,6 @@ HSTEP_API hstep_status hstep_dataset_evaluation_batch(const hstep_dataset *datas
 
 /** 64 random bits that are a function of three numbers (SplitMix64): a random source without state. */
 HSTEP_API uint64_t hstep_random_at(uint64_t seed, uint64_t stream, uint64_t index);
-
-/**
- * Chooses a token. Temperature 0 takes the largest logit, the lowest token among equals; above 0 it draws from
- * softmax(logits / temperature) with `uniform` in [0, 1). A NaN logit is never chosen; with nothing else, token 0 is.
- */
-HSTEP_API int32_t hstep_choose_token(const double *logits, size_t vocabulary, double temperature, double uniform);
 
 #ifdef __cplusplus
 }

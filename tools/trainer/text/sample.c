@@ -9,9 +9,6 @@
 /* Questions in one forward pass. */
 enum { QUESTIONS = 128 };
 
-/* A random stream that no training step uses. */
-#define STREAM_SAMPLE (UINT64_MAX - 2)
-
 hstep_status hs_no_memory(hstep_error *error) {
     *error = (hstep_error){.status = HSTEP_ERROR_MEMORY};
     snprintf(error->message, sizeof error->message, "there is not enough memory: use a smaller model or batch");
@@ -31,41 +28,17 @@ size_t hs_bytes_from_tokens(const int32_t *tokens, size_t count, char *bytes) {
     return size;
 }
 
-/*
- * One token for every row, which has `known` tokens so far. Every pass has the same shape, with tokens of no meaning
- * behind the known ones: they stand later than what is read, and the model looks back only.
- */
-static hstep_status extend(const hs_generation *g, int32_t *rows, size_t count, size_t stride, size_t known,
-                           const hstep_batch *batch, int32_t *window, double *logits, hstep_error *error) {
-    const size_t seen = known < batch->length ? known : batch->length;
-    for (size_t i = 0; i < count; ++i) {
-        for (size_t t = 0; t < batch->length; ++t)
-            window[i * batch->length + t] = t < seen ? rows[i * stride + known - seen + t] : HSTEP_TOKEN_EOS;
-    }
-    const hstep_status status = hstep_model_output(g->model, batch, logits, error);
-    if (status != HSTEP_OK)
-        return status;
-    for (size_t i = 0; i < count; ++i) {
-        const uint64_t bits = hstep_random_at(g->seed, STREAM_SAMPLE, known * count + i);
-        rows[i * stride + known] = hstep_choose_token(logits + (i * batch->length + seen - 1) * g->vocabulary,
-                                                      g->vocabulary, g->temperature, (double)(bits >> 11) * 0x1p-53);
-    }
-    return HSTEP_OK;
-}
-
 hstep_status hs_generate(const hs_generation *g, int32_t *rows, size_t count, size_t length, size_t more,
                          hstep_error *error) {
     /* The last token is written and never read. */
     const size_t longest = length + more - 1;
-    const size_t window_length = longest < g->context ? longest : g->context;
-    int32_t *window = calloc(count * window_length, sizeof *window);
-    double *logits = malloc(hstep_model_output_size(g->model, count, window_length) * sizeof *logits);
-    const hstep_batch batch = {.sequences = count, .length = window_length, .tokens = window};
-    hstep_status status = window == NULL || logits == NULL ? hs_no_memory(error) : HSTEP_OK;
+    const hstep_sampling sampling = {.temperature = g->temperature};
+    hstep_decoding *decoding = NULL;
+    hstep_status status =
+        hstep_decoding_create(g->model, count, longest < g->context ? longest : g->context, &decoding, error);
     for (size_t i = 0; i < more && status == HSTEP_OK && !hs_interrupted(); ++i)
-        status = extend(g, rows, count, length + more, length + i, &batch, window, logits, error);
-    free(logits);
-    free(window);
+        status = hstep_decoding_extend(decoding, &sampling, g->seed, rows, length + more, length + i, error);
+    hstep_decoding_destroy(decoding);
     return status;
 }
 
@@ -83,9 +56,8 @@ static size_t count_right(const int32_t *rows, const hs_sum *questions, size_t c
     return right;
 }
 
-hstep_status hs_count_correct(hstep_model *model, size_t vocabulary, const hs_corpus *corpus, uint64_t *correct,
-                              hstep_error *error) {
-    const hs_generation greedy = {.model = model, .vocabulary = vocabulary, .context = ROW};
+hstep_status hs_count_correct(hstep_model *model, const hs_corpus *corpus, uint64_t *correct, hstep_error *error) {
+    const hs_generation greedy = {.model = model, .context = ROW};
     int32_t rows[QUESTIONS * ROW];
     *correct = 0;
     for (size_t first = 0; first < corpus->question_count && !hs_interrupted(); first += QUESTIONS) {

@@ -8,8 +8,7 @@
 
 typedef struct hs_generation {
     hstep_model *model;
-    size_t vocabulary;
-    size_t context;     /* the model sees at most so many of the last tokens */
+    size_t context;     /* the model sees at most so many of the last tokens: see hstep_decoding_extend */
     double temperature; /* 0: greedy */
     uint64_t seed;
 } hs_generation;
@@ -22,8 +21,7 @@ hstep_status hs_generate(const hs_generation *generation, int32_t *rows, size_t 
                          hstep_error *error);
 
 /* How many of the corpus's held-out sums greedy decoding answers right. An interrupt ends it early. */
-hstep_status hs_count_correct(hstep_model *model, size_t vocabulary, const hs_corpus *corpus, uint64_t *correct,
-                              hstep_error *error);
+hstep_status hs_count_correct(hstep_model *model, const hs_corpus *corpus, uint64_t *correct, hstep_error *error);
 
 /* Bytes as tokens, and back; tokens that are no byte become nothing. The second returns the number of bytes. */
 void hs_tokens_from_bytes(const char *bytes, size_t count, int32_t *tokens);

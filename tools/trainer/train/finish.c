@@ -90,7 +90,6 @@ static hstep_status sample(hs_run *run, hstep_error *error) {
     hs_tokens_from_bytes(o->prompt, prompt, row);
     const hs_generation generation = {
         .model = run->model,
-        .vocabulary = run->decoder.vocabulary,
         .context = o->context,
         .temperature = o->temperature,
         .seed = o->seed,
@@ -106,8 +105,7 @@ static hstep_status ask_questions(hs_run *run, hstep_error *error) {
     const size_t questions = run->corpus.question_count;
     if (questions == 0)
         return HSTEP_OK;
-    const hstep_status status =
-        hs_count_correct(run->model, run->decoder.vocabulary, &run->corpus, &run->correct, error);
+    const hstep_status status = hs_count_correct(run->model, &run->corpus, &run->correct, error);
     if (status == HSTEP_OK && !hs_interrupted())
         hs_progress_say(&run->progress, "held-out sums answered right: %" PRIu64 " of %zu (%.1f%%)", run->correct,
                         questions, 100 * (double)run->correct / (double)questions);
