@@ -15,7 +15,7 @@
 #include "cpu/team.h"
 #include "precision/environment.h"
 
-enum { MOST_THREADS = 1024, REASON = 448 };
+enum { MOST_THREADS = 1024, REASON = 512 };
 
 typedef struct cpu_backend {
     hs_backend base;

@@ -225,12 +225,15 @@ typedef struct hs_lever_facts {
     bool flushes_subnormals;   /* of a gated lever: operands that are subnormal in the half format count as zero */
 } hs_lever_facts;
 
+/* Room for what stands behind a gated lever. */
+enum { HS_LEVER_IDENTITY = 512 };
+
 /* What was found when it was looked for. */
 typedef struct hs_lever_findings {
-    hstep_lever_state state; /* ACTIVE when it could be used */
-    char reason[192];        /* for the state */
-    char identity[512];      /* of a gated lever: what stands behind it. A verdict holds for this text alone */
-    char remark[192];        /* what people should know about it, or empty */
+    hstep_lever_state state;          /* ACTIVE when it could be used */
+    char reason[192];                 /* for the state */
+    char identity[HS_LEVER_IDENTITY]; /* of a gated lever: what stands behind it. A verdict holds for this text alone */
+    char remark[192];                 /* what people should know about it, or empty */
 } hs_lever_findings;
 
 /*

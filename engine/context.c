@@ -100,3 +100,5 @@ size_t hstep_context_levers(const hstep_context *context, const hstep_lever **le
     *levers = context->levers.levers;
     return context->levers.count;
 }
+
+const char *hstep_context_lever_set(const hstep_context *context) { return context->levers.pin; }

@@ -5,23 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/levers/build.h"
-#include "engine/levers/cache.h"
-#include "engine/levers/clock.h"
-#include "engine/levers/gate.h"
+#include "engine/levers/cache/build.h"
+#include "engine/levers/cache/cache.h"
+#include "engine/levers/cache/machine.h"
+#include "engine/levers/gate/clock.h"
+#include "engine/levers/gate/gate.h"
+#include "engine/levers/pin.h"
 #include "engine/levers/selection.h"
 
 /* A lever has to win by more than timing is uncertain. */
 #define WINNING_SPEED 1.05
 
-enum { REASON = 448 };
+enum { REASON = 512 };
 
-/* Depths that are judged whatever comes; where it is not known what does, a large vocabulary stands for the rest. */
-static const size_t always[] = {128, 256, 1024};
-enum { ALWAYS = sizeof always / sizeof always[0], LARGE_VOCABULARY = 50257 };
-
-/* Sums that are longer are judged at this length. */
-enum { DEEPEST = 65536 };
+/* Where it is not known what is to come, a large vocabulary stands for the deepest products of training. */
+enum { LARGE_VOCABULARY = 50257 };
 
 void hs_verdict_free(hs_verdict *verdict) {
     free(verdict->cases);
@@ -32,6 +30,8 @@ void hs_verdict_free(hs_verdict *verdict) {
 void hs_lever_table_free(hs_lever_table *table) {
     for (size_t i = 0; i < HS_MAX_LEVERS; i++)
         hs_verdict_free(&table->verdicts[i]);
+    free(table->pin);
+    table->pin = NULL;
     table->count = 0;
 }
 
@@ -47,50 +47,27 @@ void hs_levers_copy(const hs_backend *backend, hs_lever_table *table) {
 
 /* ---- Depths ---- */
 
-static int compare_sizes(const void *a, const void *b) {
-    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
+static bool has_depth(const hs_depths *depths, size_t k) {
+    for (size_t i = 0; i < depths->count; i++)
+        if (depths->k[i] == k)
+            return true;
+    return false;
 }
 
-static void add_depth(hs_depths *depths, size_t k) {
-    if (k > 0)
-        depths->k[depths->count++] = k < DEEPEST ? k : DEEPEST;
-}
-
-/* Those of the request, those that are judged always, and those of an earlier verdict that had too few. */
-static hstep_status gather_depths(const hs_lever_request *request, hstep_precision precision, const hs_verdict *earlier,
-                                  hs_depths *depths, hstep_error *error) {
-    depths->count = 0;
-    depths->k = malloc((request->product_count + ALWAYS + 1 + earlier->gate.case_count) * sizeof *depths->k);
+/* Those of the request, each once. */
+static hstep_status gather_depths(const hs_lever_request *request, hstep_precision precision, hs_depths *depths,
+                                  hstep_error *error) {
+    *depths = (hs_depths){.k = malloc((request->product_count + 1) * sizeof *depths->k)};
     if (depths->k == NULL)
         return hs_fail_memory(error, "the gate of a lever");
-    for (size_t i = 0; i < ALWAYS; i++)
-        add_depth(depths, always[i]);
-    for (size_t i = 0; i < request->product_count; i++)
-        if (request->products[i].precision == precision)
-            add_depth(depths, request->products[i].k);
-    if (request->products == NULL)
-        add_depth(depths, LARGE_VOCABULARY);
-    for (size_t i = 0; i < earlier->gate.case_count; i++)
-        add_depth(depths, earlier->cases[i].k);
-    qsort(depths->k, depths->count, sizeof *depths->k, compare_sizes);
-    size_t kept = 0;
-    for (size_t i = 0; i < depths->count; i++)
-        if (kept == 0 || depths->k[i] != depths->k[kept - 1])
-            depths->k[kept++] = depths->k[i];
-    depths->count = kept;
-    return HSTEP_OK;
-}
-
-static bool covers(const hs_verdict *verdict, const hs_depths *depths) {
-    for (size_t i = 0; i < depths->count; i++) {
-        size_t j = 0;
-        while (j < verdict->gate.case_count && verdict->cases[j].k != depths->k[i])
-            j++;
-        if (j == verdict->gate.case_count)
-            return false;
+    for (size_t i = 0; i < request->product_count; i++) {
+        const size_t k = request->products[i].k;
+        if (request->products[i].precision == precision && k > 0 && !has_depth(depths, k))
+            depths->k[depths->count++] = k;
     }
-    return true;
+    if (request->products == NULL)
+        depths->k[depths->count++] = LARGE_VOCABULARY;
+    return HSTEP_OK;
 }
 
 /* ---- One gated lever ---- */
@@ -105,14 +82,24 @@ typedef struct judgement {
     hs_verdict *verdict;
 } judgement;
 
+/* The processor or other device, and what stands behind the lever. */
+static void describe_machine(const judgement *j, char *text, size_t size) {
+    char processor[HS_MACHINE];
+    FILE *listing = fopen("/proc/cpuinfo", "r");
+    hs_machine_describe(listing, processor);
+    if (listing != NULL)
+        (void)fclose(listing);
+    (void)snprintf(text, size, "%s; %s; %s", j->backend->api->device(j->backend), processor, j->findings.identity);
+}
+
 /* Everything that the figures depend on: what they were compared with is this build's exact levers. */
-static bool make_key(const judgement *j, char key[HS_CACHE_KEY]) {
+static bool make_key(const judgement *j, const char *machine, char key[HS_CACHE_KEY]) {
     const hs_backend_api *api = j->backend->api;
     uint64_t build;
     if (!hs_build_checksum(&build))
         return false;
-    int length = snprintf(key, HS_CACHE_KEY, "%s; %u threads; halfstep %016" PRIx64 "; %s;", api->device(j->backend),
-                          api->threads(j->backend), build, j->findings.identity);
+    int length = snprintf(key, HS_CACHE_KEY, "%s; %u threads; halfstep %016" PRIx64 ";%s", machine,
+                          api->threads(j->backend), build, j->facts.flushes_subnormals ? " flushes subnormals;" : "");
     const hstep_lever *levers;
     const size_t count = api->levers(j->backend, &levers);
     for (size_t i = 0; i < count && length < HS_CACHE_KEY; i++)
@@ -121,41 +108,41 @@ static bool make_key(const judgement *j, char key[HS_CACHE_KEY]) {
     return length < HS_CACHE_KEY;
 }
 
-/* Fills the verdict from the cache or from the gate. */
-static hstep_status judge(const judgement *j, hstep_error *error) {
+/* Fills the verdict from the cache, and from the gate what is missing there. */
+static hstep_status judge(const judgement *j, const char *machine, hstep_error *error) {
     char key[HS_CACHE_KEY];
-    const bool keyed = make_key(j, key);
-    hs_verdict earlier = {0};
-    if (keyed && !j->request->judge_anew)
-        (void)hs_cache_read(j->name, key, &earlier);
+    hs_verdict *verdict = j->verdict;
     hs_depths depths;
-    HS_FORWARD(gather_depths(j->request, j->facts.precision, &earlier, &depths, error));
-    if (earlier.gate.case_count > 0 && covers(&earlier, &depths)) {
-        free(depths.k);
-        *j->verdict = earlier;
-        return HSTEP_OK;
-    }
-    hs_verdict_free(&earlier);
+    HS_FORWARD(gather_depths(j->request, j->facts.precision, &depths, error));
+    const bool keyed = make_key(j, machine, key);
+    if (keyed && !j->request->judge_anew && hs_cache_read(j->name, key, verdict) &&
+        verdict->gate.precision != j->facts.precision)
+        hs_verdict_free(verdict);
     const double start = hs_clock();
-    const hstep_status status = hs_gate_hold(j->backend, j->lever, j->facts.precision, &depths, j->verdict, error);
+    bool measured = false;
+    const hstep_status status = hs_gate_hold(j->backend, j->lever, &j->facts, &depths, verdict, &measured, error);
     free(depths.k);
     HS_FORWARD(status);
-    j->verdict->gate.seconds = hs_clock() - start;
+    verdict->gate.from_cache = !measured;
+    if (!measured)
+        return HSTEP_OK;
+    verdict->gate.seconds += hs_clock() - start;
     if (keyed)
-        hs_cache_write(j->name, key, j->verdict);
+        hs_cache_write(j->name, key, verdict);
     return HSTEP_OK;
 }
 
 static const char *form_name(const hstep_gate_case *c) {
-    return c->a_form == HSTEP_TRANSPOSE ? "At B" : c->b_form == HSTEP_TRANSPOSE ? "A Bt" : "A B";
+    static const char *const forms[2][2] = {{"A B", "A Bt"}, {"At B", "At Bt"}};
+    return forms[c->a_form == HSTEP_TRANSPOSE][c->b_form == HSTEP_TRANSPOSE];
 }
 
 static void describe_rejection(const hstep_gate_case *w, char *text, size_t size) {
     (void)snprintf(text, size,
-                   "wrong on %s inputs first, %s with %zu x %zu x %zu: largest |f-r| %.3g (limit %.3g), mean rel %.3g "
-                   "(limit %.3g), %llu of %llu cells beyond their bound, %llu wrong",
-                   w->failed_inputs, form_name(w), w->m, w->n, w->k, w->max_abs, w->max_abs_limit, w->mean_rel,
-                   w->mean_rel_limit, (unsigned long long)w->cells_beyond, (unsigned long long)w->cells,
+                   "wrong on %s inputs first, %s in %s with %zu x %zu x %zu: largest |f-r| %.3g (limit %.3g), mean rel "
+                   "%.3g (limit %.3g), %llu of %llu cells beyond their bound, %llu wrong",
+                   w->failed_inputs, form_name(w), w->failed_storage, w->m, w->n, w->k, w->max_abs, w->max_abs_limit,
+                   w->mean_rel, w->mean_rel_limit, (unsigned long long)w->cells_beyond, (unsigned long long)w->cells,
                    (unsigned long long)w->cells_wrong);
 }
 
@@ -167,8 +154,9 @@ static hstep_lever_state conclude(const judgement *j, bool required, char *text,
         return HSTEP_LEVER_REJECTED;
     }
     const bool wins = gate->speed >= WINNING_SPEED;
-    (void)snprintf(text, size, "%s: %.2f times as fast as the exact kernels in %s%s%s%s", j->findings.reason,
+    (void)snprintf(text, size, "%s: %.2f times as fast as the exact kernels in %s%s%s%s%s", j->findings.reason,
                    gate->speed, hstep_precision_name(gate->precision), !wins && required ? ", but required" : "",
+                   gate->flushes_subnormals ? "; subnormal operands count as zero" : "",
                    j->findings.remark[0] != '\0' ? "; " : "", j->findings.remark);
     return wins || required ? HSTEP_LEVER_ACTIVE : HSTEP_LEVER_SLOWER;
 }
@@ -180,31 +168,49 @@ static bool serves_products(const hs_lever_request *request, hstep_precision pre
     return request->products == NULL;
 }
 
-/* What a lever shall be, without changing it yet: the gate of the next one runs without this one. */
-static void decide_gated(judgement *j, hs_wish wish, hstep_lever_state *state, char *text, size_t size) {
-    *state = HSTEP_LEVER_DISABLED;
+/* What is there may be something else than what the pinned set was chosen with. */
+static bool has_changed(const judgement *j, const char *pinned, char *text, size_t size) {
+    if (strcmp(pinned, j->findings.identity) == 0)
+        return false;
+    (void)snprintf(text, size, "what stands behind it has changed. It was \"%.150s\" and is \"%.150s\"", pinned,
+                   j->findings.identity);
+    return true;
+}
+
+/* The verdict of the gate, unless long runs have spoken already. */
+static hstep_lever_state judge_found(const judgement *j, bool required, char *text, size_t size) {
+    char machine[HS_CACHE_KEY / 2 + HS_MACHINE], rejection[HS_CACHE_REASON];
+    hstep_error why = {0};
+    describe_machine(j, machine, sizeof machine);
+    if (hs_cache_is_rejected(j->name, machine, rejection)) {
+        (void)snprintf(text, size, "%s", rejection);
+        return HSTEP_LEVER_REJECTED;
+    }
+    if (judge(j, machine, &why) == HSTEP_OK)
+        return conclude(j, required, text, size);
+    /* The exact kernels run without it. */
+    (void)snprintf(text, size, "could not be judged: %s", why.message);
+    return HSTEP_LEVER_DISABLED;
+}
+
+/* What a lever shall be, without changing it yet: the gate of the next one runs without this one. `pinned`: what must
+ * stand behind it, or NULL. */
+static hstep_lever_state decide_gated(judgement *j, hs_wish wish, const char *pinned, char *text, size_t size) {
     if (wish == HS_WISH_LEFT_OUT) {
         (void)snprintf(text, size, "left out on request");
-        return;
+        return HSTEP_LEVER_DISABLED;
     }
     if (wish == HS_WISH_AUTO && !serves_products(j->request, j->facts.precision)) {
         (void)snprintf(text, size, "no product in %s is to come", hstep_precision_name(j->facts.precision));
-        return;
+        return HSTEP_LEVER_DISABLED;
     }
     j->backend->api->lever_find(j->backend, j->lever, &j->findings);
-    *state = j->findings.state;
     (void)snprintf(text, size, "%s", j->findings.reason);
-    if (*state == HSTEP_LEVER_ACTIVE) {
-        hstep_error why = {0};
-        const hstep_status status = judge(j, &why);
-        if (status == HSTEP_OK) {
-            *state = conclude(j, wish == HS_WISH_REQUIRED, text, size);
-        } else {
-            /* The exact kernels run without it. */
-            *state = HSTEP_LEVER_DISABLED;
-            (void)snprintf(text, size, "could not be judged: %s", why.message);
-        }
-    }
+    if (j->findings.state != HSTEP_LEVER_ACTIVE)
+        return j->findings.state;
+    if (pinned != NULL && has_changed(j, pinned, text, size))
+        return HSTEP_LEVER_ABSENT;
+    return judge_found(j, wish == HS_WISH_REQUIRED, text, size);
 }
 
 /* ---- All of them ---- */
@@ -223,7 +229,7 @@ static hstep_status choose_exact(hs_backend *backend, size_t lever, const char *
     return HSTEP_OK;
 }
 
-static hstep_status choose_gated(hs_backend *backend, const hs_lever_request *request, const hs_wish *wishes,
+static hstep_status choose_gated(hs_backend *backend, const hs_lever_request *request, const hs_wishes *wishes,
                                  hs_lever_table *table, hstep_error *error) {
     hstep_lever_state states[HS_MAX_LEVERS] = {HSTEP_LEVER_ABSENT};
     char reasons[HS_MAX_LEVERS][REASON];
@@ -234,10 +240,12 @@ static hstep_status choose_gated(hs_backend *backend, const hs_lever_request *re
         judgement j = {
             .backend = backend, .request = request, .lever = i, .name = name, .verdict = &table->verdicts[i]};
         backend->api->lever_facts(backend, i, &j.facts);
-        decide_gated(&j, wishes[i], &states[i], reasons[i], sizeof reasons[i]);
-        HS_RETURN_IF(wishes[i] == HS_WISH_REQUIRED && states[i] != HSTEP_LEVER_ACTIVE, error,
-                     HSTEP_ERROR_BACKEND_UNAVAILABLE, "the required lever %s is %s: %s", name,
-                     hstep_lever_state_name(states[i]), reasons[i]);
+        states[i] = decide_gated(&j, wishes->wish[i], wishes->pinned ? wishes->identities[i] : NULL, reasons[i],
+                                 sizeof reasons[i]);
+        (void)snprintf(table->identities[i], HS_LEVER_IDENTITY, "%s", j.findings.identity);
+        HS_RETURN_IF(wishes->wish[i] == HS_WISH_REQUIRED && states[i] != HSTEP_LEVER_ACTIVE, error,
+                     HSTEP_ERROR_BACKEND_UNAVAILABLE, "the %s lever %s is %s: %s",
+                     wishes->pinned ? "pinned" : "required", name, hstep_lever_state_name(states[i]), reasons[i]);
     }
     for (size_t i = 0; i < table->count; i++)
         if (!table->levers[i].exact)
@@ -246,27 +254,34 @@ static hstep_status choose_gated(hs_backend *backend, const hs_lever_request *re
 }
 
 /* The exact ones first: the others are timed against them. */
-static hstep_status choose(hs_backend *backend, const hs_lever_request *request, const hs_wish *wishes,
+static hstep_status choose(hs_backend *backend, const hs_lever_request *request, const hs_wishes *wishes,
                            hs_lever_table *table, hstep_error *error) {
     hs_levers_copy(backend, table);
     for (size_t i = 0; i < table->count; i++)
         if (table->levers[i].exact)
-            HS_FORWARD(choose_exact(backend, i, table->levers[i].name, wishes[i], error));
+            HS_FORWARD(choose_exact(backend, i, table->levers[i].name, wishes->wish[i], error));
     HS_FORWARD(choose_gated(backend, request, wishes, table, error));
     hs_levers_copy(backend, table);
     return HSTEP_OK;
 }
 
+static hstep_status pin(const hs_backend *backend, hs_lever_table *table, hstep_error *error) {
+    table->pin = hs_pin_write(backend->api->name, table);
+    return table->pin != NULL ? HSTEP_OK : hs_fail_memory(error, "the levers of a context");
+}
+
 hstep_status hs_levers_choose(hs_backend *backend, const hs_lever_request *request, hs_lever_table *table,
                               hstep_error *error) {
-    hs_wish wishes[HS_MAX_LEVERS];
+    hs_wishes wishes;
     *table = (hs_lever_table){0};
-    HS_FORWARD(hs_selection_parse(request->selection, backend, wishes, error));
-    if (backend->api->lever_set == NULL) {
+    HS_FORWARD(hs_selection_parse(request->selection, backend, &wishes, error));
+    hstep_status status = HSTEP_OK;
+    if (backend->api->lever_set == NULL)
         hs_levers_copy(backend, table);
-        return HSTEP_OK;
-    }
-    const hstep_status status = choose(backend, request, wishes, table, error);
+    else
+        status = choose(backend, request, &wishes, table, error);
+    if (status == HSTEP_OK)
+        status = pin(backend, table, error);
     if (status != HSTEP_OK)
         hs_lever_table_free(table);
     return status;

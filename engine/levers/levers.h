@@ -23,12 +23,14 @@ void hs_verdict_free(hs_verdict *verdict);
 typedef struct hs_lever_table {
     hstep_lever levers[HS_MAX_LEVERS];
     size_t count;
-    hs_verdict verdicts[HS_MAX_LEVERS]; /* alike; without rows where there was no judgement */
+    hs_verdict verdicts[HS_MAX_LEVERS];                /* alike; without rows where there was no judgement */
+    char identities[HS_MAX_LEVERS][HS_LEVER_IDENTITY]; /* of gated levers that were found */
+    char *pin;                                         /* the chosen set as text (pin.h); NULL where none was chosen */
 } hs_lever_table;
 
 /* What the options of a context say about levers. */
 typedef struct hs_lever_request {
-    const char *selection; /* NULL: "exact" */
+    const char *selection; /* selection.h */
     const hstep_product_depth *products;
     size_t product_count;
     bool judge_anew;

@@ -1,4 +1,7 @@
-/* The words for a selection of levers: "auto", "exact", "none", or a list such as "+cpu.openblas,-cpu.avx512". */
+/*
+ * The words for a selection of levers: "auto", "exact", "none", a list such as "+cpu.openblas,-cpu.avx512", or the text
+ * of a pinned set (pin.h).
+ */
 #ifndef HS_ENGINE_LEVERS_SELECTION_H
 #define HS_ENGINE_LEVERS_SELECTION_H
 
@@ -10,8 +13,16 @@ typedef enum hs_wish {
     HS_WISH_LEFT_OUT
 } hs_wish;
 
-/* One wish for each of the backend's levers. */
-hstep_status hs_selection_parse(const char *text, const hs_backend *backend, hs_wish wishes[HS_MAX_LEVERS],
-                                hstep_error *error);
+/* One for each of a backend's levers. */
+typedef struct hs_wishes {
+    hs_wish wish[HS_MAX_LEVERS];
+    bool pinned;                                       /* the set must be that of an earlier run, ... */
+    char identities[HS_MAX_LEVERS][HS_LEVER_IDENTITY]; /* ... and the same things stand behind its gated levers */
+} hs_wishes;
+
+hstep_status hs_selection_parse(const char *text, const hs_backend *backend, hs_wishes *wishes, hstep_error *error);
+
+/* Whether it is what serves when nothing else does. `lever` may lie beyond the backend's. */
+bool hs_lever_is_fallback(const hs_backend *backend, size_t lever);
 
 #endif

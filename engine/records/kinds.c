@@ -67,6 +67,7 @@ static void put_gate(hs_record *record, json_t *lever, const hstep_lever_gate *g
     json_t *object = hs_put_object(record, lever, "gate");
     const hstep_gate_case *worst = &gate->worst;
     hs_put_text(record, object, "precision", hstep_precision_name(gate->precision));
+    hs_put_boolean(record, object, "flushes_subnormals", gate->flushes_subnormals != 0);
     hs_put_boolean(record, object, "passed", worst->passed != 0);
     hs_put_number(record, object, "max_abs", worst->max_abs);
     hs_put_number(record, object, "max_abs_limit", worst->max_abs_limit);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/levers/inputs.h"
+#include "engine/levers/gate/inputs.h"
 #include "precision/format.h"
 
 enum { M = 33, N = 20, K = 130 };

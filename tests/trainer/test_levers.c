@@ -59,6 +59,7 @@ static void check_judged(const json_t *lever) {
     cr_assert(json_is_object(gate));
     cr_expect_str_eq(text_of(gate, "precision"), "f64");
     cr_expect_eq(json_is_true(json_object_get(worst, "passed")), strcmp(state, "rejected") != 0);
+    cr_expect(json_is_false(json_object_get(gate, "flushes_subnormals")));
     cr_expect_lt(json_real_value(json_object_get(worst, "mean_rel")), 0.005);
     cr_expect_eq(json_integer_value(json_object_get(worst, "cells_beyond")), 0);
     cr_expect_gt(json_integer_value(json_object_get(worst, "cells")), 100000);
@@ -147,6 +148,25 @@ Test(levers, help_names_its_options) {
     for (size_t i = 0; i < 4; ++i)
         cr_expect_not_null(strstr(run.out, words[i]));
     cr_expect_str_empty(run.err);
+    hs_test_program_free(&run);
+}
+
+/* Names are written out in full, so that an option which a later version adds changes the meaning of no command. */
+Test(levers, words_that_it_does_not_know_are_usage_errors) {
+    static const char *const wrong[][2] = {{"--js", "did you mean --json"},  {"--thread", "did you mean --threads"},
+                                           {"--json=1", "takes no value"},   {"--explain", "needs a value"},
+                                           {"--fast", "check its spelling"}, {"json", "unexpected word 'json'"},
+                                           {"-j", "unknown option '-j'"},    {"--threads=x", "whole number"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+        hs_test_program run = HS_TEST_RUN("levers", wrong[i][0]);
+        cr_expect_eq(run.status, 2, "%s: %d", wrong[i][0], run.status);
+        cr_expect_not_null(strstr(run.err, wrong[i][1]), "%s: %s", wrong[i][0], run.err);
+        cr_expect_eq(run.out_size, 0);
+        hs_test_program_free(&run);
+    }
+    hide_openblas();
+    hs_test_program run = HS_TEST_RUN("levers", "--threads=1", "--explain=cpu.portable");
+    cr_expect_eq(run.status, 0, "%s", run.err);
     hs_test_program_free(&run);
 }
 

@@ -39,7 +39,8 @@ typedef struct hstep_context_options {
      * bits are the reference's, and nothing is measured or written. "auto" takes those that pass and win here; the
      * first time on a machine that takes some seconds, and the verdict is kept in the user's cache directory. "none"
      * also leaves out what needs a certain processor. A list such as "+cpu.openblas,-cpu.avx512" changes "auto": with
-     * + a lever is required, even where it is slower, with - it is left out.
+     * + a lever is required, even where it is slower, with - it is left out. The text of hstep_context_lever_set takes
+     * that very set.
      */
     const char *levers;
 
@@ -84,6 +85,14 @@ HSTEP_API size_t hstep_context_memory(const hstep_context *context);
 
 /** Every lever known to the backend; returns how many, and their table, which lives as long as the context. */
 HSTEP_API size_t hstep_context_levers(const hstep_context *context, const hstep_lever **levers);
+
+/**
+ * The levers in use, as one line of JSON that lives as long as the context. As hstep_context_options.levers it makes a
+ * context with exactly that set, so that a run which is resumed computes as it did before; where a lever of it is
+ * absent, rejected, unknown, or where something else stands behind it than before, hstep_context_create fails with
+ * HSTEP_ERROR_BACKEND_UNAVAILABLE and the reason. Verdicts that were kept still count.
+ */
+HSTEP_API const char *hstep_context_lever_set(const hstep_context *context);
 
 #ifdef __cplusplus
 }

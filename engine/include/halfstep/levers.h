@@ -33,33 +33,38 @@ typedef struct hstep_gate_case {
     size_t m, n, k;
     hstep_transpose a_form, b_form;
     int passed;
-    const char *failed_inputs; /**< The first inputs that failed, such as "cancelling"; NULL when all passed. */
-    double max_abs;            /**< Largest |f - r|, f the lever's sum and r the reference's, ... */
-    double max_abs_limit;      /**< ... and what it must stay below, both where they come nearest. */
-    double mean_rel;           /**< Mean of |f - r| / max(|r|, 1% of mean |r|). */
+    const char *failed_inputs;  /**< The first inputs that failed, such as "cancelling"; NULL when all passed. */
+    const char *failed_storage; /**< How their operands stood in memory, such as "pitched f64"; NULL alike. */
+    double max_abs;             /**< Largest |f - r|, f the lever's sum and r the reference's, ... */
+    double max_abs_limit;       /**< ... and what it must stay below, both where they come nearest. */
+    double mean_rel;            /**< Mean of |f - r| / max(|r|, 1% of mean |r|). */
     double mean_rel_limit;
     double max_rel;        /**< Largest of the same; decides nothing. */
     uint64_t cells;        /**< Cells that were held to a bound of their own, ... */
     uint64_t cells_beyond; /**< ... and how many went beyond it. */
-    /** Cells that were finite and must not be or the other way round, that were not the sum rounded once, and flags of
-        nonfinite values that were missing or false. */
+    /** Cells that were finite and must not be or the other way round, that were not the sum rounded once, or that stood
+        outside the result and were written, and flags of nonfinite values that were missing or false. */
     uint64_t cells_wrong;
 } hstep_gate_case;
 
-/** One product, timed: medians of interleaved repeats. */
+/** One product, timed in turn with the exact kernels: medians of the repeats. */
 typedef struct hstep_gate_timing {
     size_t m, n, k;
     hstep_transpose a_form, b_form;
     double exact_seconds, lever_seconds;
+    double speed; /**< Of exact / lever seconds in neighbouring repeats, which others' work slows alike. */
 } hstep_gate_timing;
 
 /** What the gate measured of a lever. */
 typedef struct hstep_lever_gate {
     hstep_precision precision; /**< The one that the lever serves. */
-    hstep_gate_case worst;     /**< Over all cases: figures nearest to their limits, sums of the counts. */
-    double speed;              /**< Geometric mean of exact / lever seconds; 0 where a rejected lever was not timed. */
-    double seconds;            /**< What judging it took. */
-    int from_cache; /**< Nonzero: an earlier process measured it, on the same machine with the same software. */
+    /** Nonzero: the lever declares that operands which are subnormal in the half format count as zero, and was compared
+        with a reference to which they do. */
+    int flushes_subnormals;
+    hstep_gate_case worst; /**< Over all cases: figures nearest to their limits, sums of the counts. */
+    double speed;          /**< Geometric mean over the timings; 0 where a rejected lever was not timed. */
+    double seconds;        /**< What judging it took. */
+    int from_cache;        /**< Nonzero: an earlier process measured it, on the same machine with the same software. */
     size_t case_count, timing_count;
     const hstep_gate_case *cases;
     const hstep_gate_timing *timings;

@@ -11,11 +11,11 @@
 static json_t *real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 static json_t *figures_of(const hstep_gate_case *c) {
-    return json_pack("{s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "passed", c->passed, "failed_inputs",
-                     c->failed_inputs, "max_abs", real(c->max_abs), "max_abs_limit", real(c->max_abs_limit), "mean_rel",
-                     real(c->mean_rel), "mean_rel_limit", real(c->mean_rel_limit), "max_rel", real(c->max_rel), "cells",
-                     (json_int_t)c->cells, "cells_beyond", (json_int_t)c->cells_beyond, "cells_wrong",
-                     (json_int_t)c->cells_wrong);
+    return json_pack("{s:b, s:s?, s:s?, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "passed", c->passed, "failed_inputs",
+                     c->failed_inputs, "failed_storage", c->failed_storage, "max_abs", real(c->max_abs),
+                     "max_abs_limit", real(c->max_abs_limit), "mean_rel", real(c->mean_rel), "mean_rel_limit",
+                     real(c->mean_rel_limit), "max_rel", real(c->max_rel), "cells", (json_int_t)c->cells,
+                     "cells_beyond", (json_int_t)c->cells_beyond, "cells_wrong", (json_int_t)c->cells_wrong);
 }
 
 static json_t *shape_of(size_t m, size_t n, size_t k, hstep_transpose a_form, hstep_transpose b_form) {
@@ -34,6 +34,7 @@ static json_t *timing_of(const hstep_gate_timing *t) {
     json_t *object = shape_of(t->m, t->n, t->k, t->a_form, t->b_form);
     json_object_set_new(object, "exact_seconds", real(t->exact_seconds));
     json_object_set_new(object, "lever_seconds", real(t->lever_seconds));
+    json_object_set_new(object, "speed", real(t->speed));
     return object;
 }
 
@@ -45,9 +46,9 @@ static json_t *gate_of(const hstep_lever_gate *gate) {
         json_array_append_new(cases, case_of(&gate->cases[i]));
     for (size_t i = 0; i < gate->timing_count; ++i)
         json_array_append_new(timings, timing_of(&gate->timings[i]));
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "precision", hstep_precision_name(gate->precision), "worst",
-                     figures_of(&gate->worst), "speed", real(gate->speed), "seconds", real(gate->seconds), "cases",
-                     cases, "timings", timings);
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "precision", hstep_precision_name(gate->precision),
+                     "flushes_subnormals", gate->flushes_subnormals, "worst", figures_of(&gate->worst), "speed",
+                     real(gate->speed), "seconds", real(gate->seconds), "cases", cases, "timings", timings);
 }
 
 static json_t *lever_of(const hstep_lever *lever) {

@@ -1,12 +1,12 @@
 #include "trainer/levers/levers.h"
 
 #include <ctype.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trainer/exit.h"
+#include "trainer/options/words.h"
 #include "trainer/report.h"
 
 typedef struct settings {
@@ -36,41 +36,57 @@ static int read_threads(const char *text, unsigned *threads) {
     return HS_EXIT_DONE;
 }
 
-static int parse(int argc, char **argv, settings *s) {
-    static const struct option known[] = {{"json", no_argument, NULL, 'j'},
-                                          {"explain", required_argument, NULL, 'e'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    int result = HS_EXIT_DONE, found;
-    opterr = 0;
-    while (result == HS_EXIT_DONE && (found = getopt_long(argc, argv, "+:", known, NULL)) != -1) {
-        switch (found) {
-        case 'j':
-            s->json = true;
-            break;
-        case 'e':
-            s->explain = optarg;
-            break;
-        case 't':
-            result = read_threads(optarg, &s->threads);
-            break;
-        case 'h':
-            s->help = true;
-            break;
-        case ':':
-            return hs_report_usage("levers", "option '%s' needs a value", argv[optind - 1]);
-        default:
-            return hs_report_usage("levers", "unknown option '%s': check its spelling", argv[optind - 1]);
-        }
+enum { JSON, EXPLAIN, THREADS, HELP, OPTIONS };
+static const char *const names[OPTIONS] = {"json", "explain", "threads", "help"};
+
+static int store(settings *s, int option, const char *value) {
+    switch (option) {
+    case JSON:
+        s->json = true;
+        break;
+    case EXPLAIN:
+        s->explain = value;
+        break;
+    case THREADS:
+        return read_threads(value, &s->threads);
+    default:
+        s->help = true;
     }
-    if (result == HS_EXIT_DONE && optind < argc)
-        return hs_report_usage("levers", "unexpected word '%s'", argv[optind]);
+    return HS_EXIT_DONE;
+}
+
+/* The option that a word names, OPTIONS for none. */
+static int find_option(const char *word, const char **value) {
+    int option = 0;
+    while (option < OPTIONS && !hs_word_names(word, names[option], value))
+        ++option;
+    return option;
+}
+
+static int parse(int argc, char **argv, settings *s) {
+    int result = HS_EXIT_DONE;
+    for (int i = 1; i < argc && result == HS_EXIT_DONE; ++i) {
+        if (!hs_word_is_option(argv[i]))
+            return hs_report_usage("levers", "unexpected word '%s'", argv[i]);
+        const char *value = NULL;
+        const int option = find_option(argv[i], &value);
+        const bool wants_value = option == EXPLAIN || option == THREADS;
+        if (option == OPTIONS)
+            return hs_report_unknown_option("levers", argv[i], names, OPTIONS, "check its spelling");
+        if (!wants_value && value != NULL)
+            return hs_report_usage("levers", "option --%s takes no value", names[option]);
+        if (wants_value && value == NULL && i + 1 == argc)
+            return hs_report_usage("levers", "option '%s' needs a value", argv[i]);
+        if (wants_value && value == NULL)
+            value = argv[++i];
+        result = store(s, option, value);
+    }
     return result;
 }
 
 const char *hs_levers_form(hstep_transpose a_form, hstep_transpose b_form) {
-    return a_form == HSTEP_TRANSPOSE ? "At B" : b_form == HSTEP_TRANSPOSE ? "A Bt" : "A B";
+    static const char *const forms[2][2] = {{"A B", "A Bt"}, {"At B", "At Bt"}};
+    return forms[a_form == HSTEP_TRANSPOSE][b_form == HSTEP_TRANSPOSE];
 }
 
 static const hstep_lever *find(const hstep_context *context, const char *name) {

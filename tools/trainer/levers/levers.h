@@ -19,7 +19,7 @@ int hs_levers_print_json(FILE *out, const hstep_context *context, const hstep_le
 /* Every shape that one lever was judged at and timed on. */
 void hs_levers_explain(FILE *out, const hstep_lever *lever);
 
-/* "A B", "A Bt" or "At B". */
+/* Such as "A Bt". */
 const char *hs_levers_form(hstep_transpose a_form, hstep_transpose b_form);
 
 #endif

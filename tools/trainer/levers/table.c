@@ -52,9 +52,10 @@ static void explain_cases(FILE *out, const hstep_lever_gate *gate) {
         char max_abs[FIGURE], mean_rel[FIGURE];
         describe(c->max_abs, c->max_abs_limit, max_abs);
         describe(c->mean_rel, c->mean_rel_limit, mean_rel);
-        fprintf(out, "%5zu %5zu %6zu  %-4s  %-18s  %-18s  %-8.2g  %6" PRIu64 "  %5" PRIu64 "  %s%s\n", c->m, c->n, c->k,
-                hs_levers_form(c->a_form, c->b_form), max_abs, mean_rel, c->max_rel, c->cells_beyond, c->cells_wrong,
-                c->passed ? "passed" : "failed on ", c->passed ? "" : c->failed_inputs);
+        fprintf(out, "%5zu %5zu %6zu  %-4s  %-18s  %-18s  %-8.2g  %6" PRIu64 "  %5" PRIu64 "  %s%s%s%s\n", c->m, c->n,
+                c->k, hs_levers_form(c->a_form, c->b_form), max_abs, mean_rel, c->max_rel, c->cells_beyond,
+                c->cells_wrong, c->passed ? "passed" : "failed on ", c->passed ? "" : c->failed_inputs,
+                c->passed ? "" : ", ", c->passed ? "" : c->failed_storage);
     }
 }
 
@@ -63,8 +64,7 @@ static void explain_timings(FILE *out, const hstep_lever_gate *gate) {
     for (size_t i = 0; i < gate->timing_count; ++i) {
         const hstep_gate_timing *t = &gate->timings[i];
         fprintf(out, "%5zu %5zu %6zu  %-4s  %9.4f  %9.4f  %5.2f\n", t->m, t->n, t->k,
-                hs_levers_form(t->a_form, t->b_form), 1e3 * t->exact_seconds, 1e3 * t->lever_seconds,
-                t->exact_seconds / t->lever_seconds);
+                hs_levers_form(t->a_form, t->b_form), 1e3 * t->exact_seconds, 1e3 * t->lever_seconds, t->speed);
     }
 }
 
@@ -78,8 +78,9 @@ void hs_levers_explain(FILE *out, const hstep_lever *lever) {
     const hstep_lever_gate *gate = lever->gate;
     if (gate == NULL)
         return;
-    fprintf(out, "Judged in %s, in %.2f s, on %" PRIu64 " cells.\n", hstep_precision_name(gate->precision),
-            gate->seconds, gate->worst.cells);
+    fprintf(out, "Judged in %s, in %.2f s, on %" PRIu64 " cells%s.\n", hstep_precision_name(gate->precision),
+            gate->seconds, gate->worst.cells,
+            gate->flushes_subnormals ? ", against a reference to which subnormal operands are zero" : "");
     explain_cases(out, gate);
     if (gate->timing_count > 0)
         explain_timings(out, gate);

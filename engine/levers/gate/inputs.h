@@ -1,6 +1,6 @@
 /* What the gate feeds a lever with. */
-#ifndef HS_ENGINE_LEVERS_INPUTS_H
-#define HS_ENGINE_LEVERS_INPUTS_H
+#ifndef HS_ENGINE_LEVERS_GATE_INPUTS_H
+#define HS_ENGINE_LEVERS_GATE_INPUTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +25,8 @@ bool hs_inputs_decide(hs_inputs inputs);
 
 /* Dense a[m][k] and b[k][n], which the precision represents as they are. The same arguments give the same numbers. */
 void hs_inputs_fill(hs_inputs inputs, hstep_precision precision, size_t m, size_t n, size_t k, double *a, double *b);
+
+/* What is subnormal in the precision's operands becomes a zero of its sign. */
+void hs_inputs_flush(hstep_precision precision, size_t count, double *x);
 
 #endif

@@ -1,5 +1,5 @@
-#ifndef HS_ENGINE_LEVERS_BUILD_H
-#define HS_ENGINE_LEVERS_BUILD_H
+#ifndef HS_ENGINE_LEVERS_CACHE_BUILD_H
+#define HS_ENGINE_LEVERS_CACHE_BUILD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "engine/levers/build.h"
+#include "engine/levers/cache/build.h"
 
 #include <inttypes.h>
 #include <stdio.h>

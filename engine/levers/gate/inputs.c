@@ -1,4 +1,4 @@
-#include "engine/levers/inputs.h"
+#include "engine/levers/gate/inputs.h"
 
 #include <math.h>
 
@@ -17,12 +17,12 @@ static double uniform(hs_random *random, double low, double high) {
     return low + (high - low) * hs_random_uniform(random);
 }
 
-/* About normal, with variance 1. */
+/* About normal, with variance 1: four uniform numbers have a twelfth each. */
 static double bell(hs_random *random) {
     double sum = 0;
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 4; i++)
         sum += hs_random_uniform(random);
-    return sum - 6;
+    return (sum - 2) * 1.7320508075688772;
 }
 
 static void fill_uniform(hs_random *random, size_t count, double *x) {
@@ -106,6 +106,13 @@ static void represent(hstep_precision precision, size_t count, double *x) {
     const hstep_format format = hs_precision_format(precision);
     for (size_t i = 0; i < count; i++)
         x[i] = hs_decode(format, hs_encode(format, x[i]));
+}
+
+void hs_inputs_flush(hstep_precision precision, size_t count, double *x) {
+    static const double smallest_normal[] = {0x1p-1022, 0x1p-14, 0x1p-126};
+    for (size_t i = 0; i < count; i++)
+        if (fabs(x[i]) < smallest_normal[precision])
+            x[i] = copysign(0, x[i]);
 }
 
 void hs_inputs_fill(hs_inputs inputs, hstep_precision precision, size_t m, size_t n, size_t k, double *a, double *b) {

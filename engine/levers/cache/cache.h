@@ -1,0 +1,26 @@
+/*
+ * Verdicts kept between processes, in $XDG_CACHE_HOME/halfstep/levers.json or ~/.cache/halfstep/levers.json. A verdict
+ * is found by its key alone, which says everything that could change it. Nothing here fails: a file that cannot be read
+ * or trusted holds nothing, and one that cannot be written costs the next process a few seconds.
+ */
+#ifndef HS_ENGINE_LEVERS_CACHE_CACHE_H
+#define HS_ENGINE_LEVERS_CACHE_CACHE_H
+
+#include "engine/levers/levers.h"
+
+/* Room for a key, and for a reason. */
+enum { HS_CACHE_KEY = 1280, HS_CACHE_REASON = 192 };
+
+/* Whether there is a verdict, which is then the caller's. */
+bool hs_cache_read(const char *lever, const char *key, hs_verdict *verdict);
+
+/* Keeps it in the place of an older one with that lever and key. */
+void hs_cache_write(const char *lever, const char *key, const hs_verdict *verdict);
+
+/*
+ * Whether long runs have shown a lever to be wrong on this machine (a processor or driver, and what stands behind the
+ * lever): such a rejection holds, whatever the gate says, until somebody removes it from the file.
+ */
+bool hs_cache_is_rejected(const char *lever, const char *machine, char reason[HS_CACHE_REASON]);
+
+#endif
