@@ -6,48 +6,46 @@
  * One pattern for each operand, inputs before outputs. A letter is a dimension: it takes its value where it occurs
  * first, or from the attributes, and must have it everywhere. "*" is any shape, one for all operands that say so, "#"
  * marks an i32 operand. Behind the letters, "~" marks one whose rows may have a pitch, the others are contiguous, and
- * "=" one that may stand in 16 bits.
+ * "=" one that may stand in 16 bits, and "?" one, the last of its kind, that may be missing.
  */
 typedef struct pattern {
     uint8_t inputs, outputs;
-    bool optional_input; /* the last input may be missing */
-    int8_t in_place;     /* the input that output 0 may be, or -1 */
+    int8_t in_place; /* the input that output 0 may be, or -1 */
     const char *operands[HS_MAX_INPUTS + HS_MAX_OUTPUTS];
-    bool optional_output; /* the last output may be missing */
 } pattern;
 
 static const pattern patterns[HS_OP_COUNT] = {
-    [HS_OP_MATMUL] = {2, 1, false, -1, {"mk~=", "kn~=", "mn~="}},
-    [HS_OP_GATHER] = {2, 1, false, -1, {"Vd", "#R", "Rd"}},
-    [HS_OP_GATHER_BACKWARD] = {3, 1, true, 2, {"Rd", "#R", "Vd", "Vd"}},
-    [HS_OP_STORE_ROWS] = {2, 1, false, -1, {"Rd=", "#R", "Sd="}},
-    [HS_OP_RMSNORM] = {2, 1, false, -1, {"Rd~", "d", "Rd~="}},
-    [HS_OP_RMSNORM_BACKWARD_INPUT] = {3, 1, false, -1, {"Rd~=", "Rd~", "d", "Rd~"}},
-    [HS_OP_RMSNORM_BACKWARD_GAIN] = {2, 1, false, -1, {"Rd~=", "Rd~", "d"}},
-    [HS_OP_ROTARY] = {4, 1, false, -1, {"Rd~=", "#R", "Ph", "Ph", "Rd~="}},
-    [HS_OP_ROTARY_BACKWARD] = {4, 1, false, -1, {"Rd~=", "#R", "Ph", "Ph", "Rd~="}},
-    [HS_OP_ATTENTION] = {4, 1, false, -1, {"Qd~=", "Ke~=", "Ke~=", "#Q", "Qd~="}},
-    [HS_OP_ATTENTION_BACKWARD] = {5, 3, false, -1, {"Qd~=", "Qd~=", "Ke~=", "Ke~=", "#Q", "Qd~=", "Ke~=", "Ke~="}},
-    [HS_OP_SWIGLU] = {2, 1, false, -1, {"*~=", "*~=", "*~="}},
-    [HS_OP_SWIGLU_BACKWARD] = {3, 2, false, -1, {"*~=", "*~=", "*~=", "*~=", "*~="}},
-    [HS_OP_ADD] = {2, 1, false, 0, {"*~=", "*~=", "*~="}},
-    [HS_OP_CROSS_ENTROPY] = {2, 1, false, -1, {"RV=", "#R", "1"}},
-    [HS_OP_CROSS_ENTROPY_BACKWARD] = {3, 1, false, 1, {"1", "RV=", "#R", "RV="}},
-    [HS_OP_ADD_BIAS] = {2, 1, false, -1, {"Rd", "d", "Rd"}},
-    [HS_OP_SUM_ROWS] = {1, 1, false, -1, {"Rd", "d"}},
-    [HS_OP_MULTIPLY] = {2, 1, false, -1, {"*", "*", "*"}},
-    [HS_OP_SCALE] = {1, 1, false, -1, {"*=", "*="}},
-    [HS_OP_SUM] = {1, 1, false, -1, {"*", "1"}},
-    [HS_OP_FILL] = {1, 1, false, -1, {"1", "*"}},
-    [HS_OP_TRANSPOSE] = {1, 1, false, -1, {"mn", "nm"}},
-    [HS_OP_SOFTMAX] = {1, 1, false, -1, {"Rd", "Rd"}},
-    [HS_OP_SOFTMAX_BACKWARD] = {2, 1, false, -1, {"Rd", "Rd", "Rd"}},
-    [HS_OP_LOG] = {1, 1, false, -1, {"*", "*"}},
-    [HS_OP_LOG_BACKWARD] = {2, 1, false, -1, {"*", "*", "*"}},
-    [HS_OP_SILU] = {1, 1, false, -1, {"*", "*"}},
-    [HS_OP_SILU_BACKWARD] = {2, 1, false, -1, {"*", "*", "*"}},
-    [HS_OP_SQUARE_SUM] = {2, 1, false, -1, {"*", "1", "1"}},
-    [HS_OP_ADAMW] = {2, 4, false, -1, {"*", "s", "*", "*", "*", "*="}, true},
+    [HS_OP_MATMUL] = {2, 1, -1, {"mk~=", "kn~=", "mn~="}},
+    [HS_OP_GATHER] = {2, 1, -1, {"Vd", "#R", "Rd"}},
+    [HS_OP_GATHER_BACKWARD] = {3, 1, 2, {"Rd", "#R", "Vd?", "Vd"}},
+    [HS_OP_STORE_ROWS] = {2, 1, -1, {"Rd=", "#R", "Sd="}},
+    [HS_OP_RMSNORM] = {2, 1, -1, {"Rd~", "d", "Rd~="}},
+    [HS_OP_RMSNORM_BACKWARD_INPUT] = {3, 1, -1, {"Rd~=", "Rd~", "d", "Rd~"}},
+    [HS_OP_RMSNORM_BACKWARD_GAIN] = {2, 1, -1, {"Rd~=", "Rd~", "d"}},
+    [HS_OP_ROTARY] = {4, 1, -1, {"Rd~=", "#R", "Ph", "Ph", "Rd~="}},
+    [HS_OP_ROTARY_BACKWARD] = {4, 1, -1, {"Rd~=", "#R", "Ph", "Ph", "Rd~="}},
+    [HS_OP_ATTENTION] = {4, 1, -1, {"Qd~=", "Ke~=", "Ke~=", "#Q", "Qd~="}},
+    [HS_OP_ATTENTION_BACKWARD] = {5, 3, -1, {"Qd~=", "Qd~=", "Ke~=", "Ke~=", "#Q", "Qd~=", "Ke~=", "Ke~="}},
+    [HS_OP_SWIGLU] = {2, 1, -1, {"*~=", "*~=", "*~="}},
+    [HS_OP_SWIGLU_BACKWARD] = {3, 2, -1, {"*~=", "*~=", "*~=", "*~=", "*~="}},
+    [HS_OP_ADD] = {2, 1, 0, {"*~=", "*~=", "*~="}},
+    [HS_OP_CROSS_ENTROPY] = {2, 1, -1, {"RV=", "#R", "1"}},
+    [HS_OP_CROSS_ENTROPY_BACKWARD] = {3, 1, 1, {"1", "RV=", "#R", "RV="}},
+    [HS_OP_ADD_BIAS] = {2, 1, -1, {"Rd", "d", "Rd"}},
+    [HS_OP_SUM_ROWS] = {1, 1, -1, {"Rd", "d"}},
+    [HS_OP_MULTIPLY] = {2, 1, -1, {"*", "*", "*"}},
+    [HS_OP_SCALE] = {1, 1, -1, {"*=", "*="}},
+    [HS_OP_SUM] = {1, 1, -1, {"*", "1"}},
+    [HS_OP_FILL] = {1, 1, -1, {"1", "*"}},
+    [HS_OP_TRANSPOSE] = {1, 1, -1, {"mn", "nm"}},
+    [HS_OP_SOFTMAX] = {1, 1, -1, {"Rd", "Rd"}},
+    [HS_OP_SOFTMAX_BACKWARD] = {2, 1, -1, {"Rd", "Rd", "Rd"}},
+    [HS_OP_LOG] = {1, 1, -1, {"*", "*"}},
+    [HS_OP_LOG_BACKWARD] = {2, 1, -1, {"*", "*", "*"}},
+    [HS_OP_SILU] = {1, 1, -1, {"*", "*"}},
+    [HS_OP_SILU_BACKWARD] = {2, 1, -1, {"*", "*", "*"}},
+    [HS_OP_SQUARE_SUM] = {2, 1, -1, {"*", "1", "1"}},
+    [HS_OP_ADAMW] = {2, 4, -1, {"*", "s", "*", "*", "*", "*=?"}},
 };
 
 /* What the letters stand for so far. */
@@ -156,7 +154,7 @@ static bool dims_fit(binding *b, const char *letters, const hs_view *view, bool 
             b->any = view;
         return same_dims(b->any, view);
     }
-    const size_t rank = strcspn(letters, "~=");
+    const size_t rank = strcspn(letters, "~=?");
     if (view->rank != rank)
         return false;
     for (size_t i = 0; i < rank; i++)
@@ -285,8 +283,9 @@ static hstep_status check_operand(const hs_call *call, binding *b, const char *l
     return HSTEP_OK;
 }
 
-static bool count_fits(uint32_t count, uint32_t most, bool optional) {
-    return count == most || (optional && count + 1 == most);
+/* Whether there are as many operands as the pattern has from `operands` on. */
+static bool count_fits(uint32_t count, uint32_t most, const char *const *operands) {
+    return count == most || (count + 1 == most && strchr(operands[count], '?') != NULL);
 }
 
 hstep_status hs_check_call(const hs_call *call, hstep_error *error) {
@@ -294,8 +293,8 @@ hstep_status hs_check_call(const hs_call *call, hstep_error *error) {
                  (unsigned)call->operation);
     const pattern *p = &patterns[call->operation];
     const char *name = hs_operation_name(call->operation);
-    if (!count_fits(call->input_count, p->inputs, p->optional_input) ||
-        !count_fits(call->output_count, p->outputs, p->optional_output))
+    if (!count_fits(call->input_count, p->inputs, p->operands) ||
+        !count_fits(call->output_count, p->outputs, p->operands + p->inputs))
         return hs_fail_operation(error, HSTEP_ERROR_SHAPE, name, "%s: takes %u inputs and %u outputs, not %u and %u",
                                  name, p->inputs, p->outputs, call->input_count, call->output_count);
     binding b = {0};
