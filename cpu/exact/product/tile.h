@@ -85,6 +85,6 @@ static hs_walk *const walks_fused[HS_ROWS] = {HS_HEIGHTS(HS_NAME_FUSED)};
 
 static void part(size_t row, size_t rows, size_t depth, const void *a, const void *b, bool fused, void *sums) {
     HS_REAL *s = (HS_REAL *)sums + 2 * row * HS_LANES;
-    (fused ? walks_fused : walks_apart)[rows - 1](depth, (const HS_REAL *)a + row, b, false, s,
-                                                  (hs_ahead){(uintptr_t)s, 0});
+    hs_walk *const own = fused ? walks_fused[rows - 1] : walks_apart[rows - 1];
+    own(depth, (const HS_REAL *)a + row, b, false, s, (hs_ahead){(uintptr_t)s, 0});
 }
