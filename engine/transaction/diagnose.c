@@ -109,8 +109,7 @@ static bool hides_values(const hs_call *call) {
     return rounds || call->operation == HS_OP_ATTENTION || call->operation == HS_OP_ATTENTION_BACKWARD;
 }
 
-/* Runs calls of a plan again and waits, with the kernels it was made with or with exact ones. */
-static hstep_status run_again(hs_plan *plan, bool exact, size_t first, size_t count, uint32_t *flags) {
+hstep_status hs_run_again(hs_plan *plan, bool exact, size_t first, size_t count, uint32_t *flags) {
     hs_backend *backend = plan->request.backend;
     HS_FORWARD((exact ? backend->api->program_run_exact : backend->api->program_run)(backend, plan->program, first,
                                                                                      count, NULL));
@@ -134,7 +133,7 @@ static bool is_gated(const hstep_model *model) {
 /* The first call of the same phase that exact kernels flag. Where they flag none, false: it is the lever's alone. */
 static bool find_exact_call(hs_plan *plan, size_t *call) {
     const size_t end = attempt_end(plan, *call);
-    if (run_again(plan, true, 0, end, plan->flags) != HSTEP_OK)
+    if (hs_run_again(plan, true, 0, end, plan->flags) != HSTEP_OK)
         return false;
     size_t first = *call < plan->forward_calls ? 0 : plan->forward_calls;
     while (first < end && plan->flags[first] == 0)
@@ -151,11 +150,11 @@ static hs_fault locate(hstep_model *model, hs_plan *plan, size_t call, bool exac
         return backend->api->locate(backend, plan->program, call);
     const hs_call again = hs_plan_call(plan, call);
     hs_fault fault = {0};
-    if (run_again(plan, exact, 0, call, NULL) != HSTEP_OK)
+    if (hs_run_again(plan, exact, 0, call, NULL) != HSTEP_OK)
         return fault;
     if (hides_values(&again))
         fault = locate_on_reference(model, &again);
-    if (run_again(plan, exact, call, 1, NULL) == HSTEP_OK && !fault.found)
+    if (hs_run_again(plan, exact, call, 1, NULL) == HSTEP_OK && !fault.found)
         fault = scan_outputs(backend, &again);
     return fault;
 }
@@ -164,10 +163,10 @@ static hs_fault locate(hstep_model *model, hs_plan *plan, size_t call, bool exac
 static void restore(hs_plan *plan, size_t flagged, size_t located, bool exact) {
     const size_t end = attempt_end(plan, flagged), first = exact ? 0 : located + 1;
     if (plan->request.backend->api->locate == NULL)
-        (void)run_again(plan, false, first, end - first, NULL);
+        (void)hs_run_again(plan, false, first, end - first, NULL);
 }
 
-void hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_overflow *overflow) {
+hs_diagnosis hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_overflow *overflow) {
     const size_t flagged = call;
     const bool exact = is_gated(model) && find_exact_call(plan, &call);
     const hs_node *node = hs_plan_call_node(plan, call);
@@ -183,4 +182,5 @@ void hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_overflow 
     overflow->phase = node->phase == HS_PHASE_FORWARD ? "forward" : "backward";
     overflow->kind = hs_nonfinite_kind(fault.value);
     overflow->index = fault.index;
+    return (hs_diagnosis){call, exact};
 }

@@ -14,7 +14,15 @@
  * the reference if it has parts inside, or here if its outputs tell all. Never fails: a diagnosis that finds no memory
  * still names the operation, and an overflow stays a skip.
  */
-void hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_overflow *overflow);
+typedef struct hs_diagnosis {
+    size_t call; /* the one that the reference would flag first */
+    bool exact;  /* exact kernels found it, because gated ones took part */
+} hs_diagnosis;
+
+hs_diagnosis hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_overflow *overflow);
+
+/* Runs calls of a plan again and waits, with the kernels it was made with or with exact ones. */
+hstep_status hs_run_again(hs_plan *plan, bool exact, size_t first, size_t count, uint32_t *flags);
 
 /* "inf" or "nan" for a nonfinite value. */
 const char *hs_nonfinite_kind(double value);

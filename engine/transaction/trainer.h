@@ -58,6 +58,26 @@ typedef struct hs_attempt {
 hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt, hstep_update *update,
                                hstep_error *error);
 
+/* The gradient norm alone; one that is not finite is an overflow. */
+hstep_status hs_trainer_norm(hstep_trainer *trainer, double unscale, double *norm, bool *overflowed,
+                             hstep_overflow *overflow, hstep_error *error);
+
+/* engine/transaction/update.c, also for explain.c */
+
+/* Refuses a trainer that is half loaded, or whose gradients await their commit. */
+hstep_status hs_trainer_check_state(const hstep_trainer *trainer, hstep_error *error);
+
+/* Everything that can be refused before anything runs; adds up weight and rows. */
+hstep_status hs_trainer_check_window(hstep_trainer *trainer, const hstep_batch *window, size_t count,
+                                     hs_attempt *attempt, hstep_error *error);
+
+/* Submits the passes of one micro-batch. *plan is then what computes them. */
+hstep_status hs_trainer_submit(hstep_trainer *trainer, const hstep_batch *batch, double seed, bool backward,
+                               hs_plan **plan, hstep_error *error);
+
+/* HSTEP_ERROR_NONFINITE_FORWARD for a call of the forward pass that was flagged. */
+hstep_status hs_trainer_forward_failure(hstep_trainer *trainer, hs_plan *plan, size_t call, hstep_error *error);
+
 /* Refuses a trainer that is half loaded. */
 hstep_status hs_trainer_check_whole(const hstep_trainer *trainer, hstep_error *error);
 
@@ -67,7 +87,5 @@ hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *err
 /* A plan for a training batch of that shape whose gradients go to `gradients`. */
 hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t length, hs_plan **plan,
                              hstep_error *error);
-
-/* A view of a whole f64 buffer. */
 
 #endif

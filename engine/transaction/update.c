@@ -32,9 +32,9 @@ hstep_status hs_trainer_clear_gradients(hstep_trainer *trainer, hstep_error *err
 
 /* ---- One micro-batch ---- */
 
-static hstep_status forward_failure(hstep_trainer *trainer, hs_plan *plan, size_t call, hstep_error *error) {
+hstep_status hs_trainer_forward_failure(hstep_trainer *trainer, hs_plan *plan, size_t call, hstep_error *error) {
     hstep_overflow where = {0};
-    hs_diagnose(trainer->model, plan, call, &where);
+    (void)hs_diagnose(trainer->model, plan, call, &where);
     const bool inside = strcmp(where.tensor, where.operation) != 0;
     return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, where.operation,
                              "operation \"%s\" gave a forward value that is not finite (%s at index %llu%s%s); a "
@@ -50,26 +50,30 @@ static hstep_status finish_passes(hstep_trainer *trainer, hs_plan *plan, double 
     size_t flagged = 0;
     HS_FORWARD(hs_plan_finish(plan, &flagged, error));
     if (flagged < plan->forward_calls)
-        return forward_failure(trainer, plan, flagged, error);
+        return hs_trainer_forward_failure(trainer, plan, flagged, error);
     HS_FORWARD(hs_plan_read_loss(plan, loss, error));
     if (flagged < plan->calls) {
-        hs_diagnose(trainer->model, plan, flagged, overflow);
+        (void)hs_diagnose(trainer->model, plan, flagged, overflow);
         *overflowed = true;
     }
     return HSTEP_OK;
+}
+
+hstep_status hs_trainer_submit(hstep_trainer *trainer, const hstep_batch *batch, double seed, bool backward,
+                               hs_plan **plan, hstep_error *error) {
+    HS_FORWARD(hs_trainer_plan(trainer, batch->sequences, batch->length, plan, error));
+    HS_FORWARD(hs_model_refresh_casts(trainer->model, error));
+    HS_FORWARD(hs_plan_feed(*plan, batch, error));
+    HS_FORWARD(hs_plan_write_seed(*plan, seed, error));
+    HS_FORWARD(hs_plan_forward(*plan, error));
+    return backward ? hs_plan_backward(*plan, error) : HSTEP_OK;
 }
 
 /* After an overflow only the losses of the remaining batches are still wanted. */
 static hstep_status run_batch(hstep_trainer *trainer, const hstep_batch *batch, double seed, hs_attempt *attempt,
                               double *loss, hstep_error *error) {
     hs_plan *plan = NULL;
-    HS_FORWARD(hs_trainer_plan(trainer, batch->sequences, batch->length, &plan, error));
-    HS_FORWARD(hs_model_refresh_casts(trainer->model, error));
-    HS_FORWARD(hs_plan_feed(plan, batch, error));
-    HS_FORWARD(hs_plan_write_seed(plan, seed, error));
-    HS_FORWARD(hs_plan_forward(plan, error));
-    if (!attempt->overflowed)
-        HS_FORWARD(hs_plan_backward(plan, error));
+    HS_FORWARD(hs_trainer_submit(trainer, batch, seed, !attempt->overflowed, &plan, error));
     return finish_passes(trainer, plan, loss, &attempt->overflowed, &attempt->overflow, error);
 }
 
@@ -81,16 +85,15 @@ hstep_status hs_trainer_check_whole(const hstep_trainer *trainer, hstep_error *e
     return hs_model_check_whole(trainer->model, error);
 }
 
-static hstep_status check_state(const hstep_trainer *trainer, hstep_error *error) {
+hstep_status hs_trainer_check_state(const hstep_trainer *trainer, hstep_error *error) {
     HS_FORWARD(hs_trainer_check_whole(trainer, error));
     HS_RETURN_IF(trainer->gradient_state != HS_GRADIENTS_CLEAR, error, HSTEP_ERROR_DIRTY_GRADIENT,
                  "gradients of an earlier backward pass are still there; commit or clear them first");
     return HSTEP_OK;
 }
 
-/* Everything that can be refused before anything runs; adds up weight and rows. */
-static hstep_status check_window(hstep_trainer *trainer, const hstep_batch *window, size_t count, hs_attempt *attempt,
-                                 hstep_error *error) {
+hstep_status hs_trainer_check_window(hstep_trainer *trainer, const hstep_batch *window, size_t count,
+                                     hs_attempt *attempt, hstep_error *error) {
     HS_RETURN_IF(count != trainer->config.replicas * trainer->config.micro_batches, error, HSTEP_ERROR_SHAPE,
                  "a window of %zu batches where %zu replicas x %zu micro-batches are configured", count,
                  trainer->config.replicas, trainer->config.micro_batches);
@@ -111,7 +114,7 @@ static hstep_status check_window(hstep_trainer *trainer, const hstep_batch *wind
 hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequences, size_t length, hstep_error *error) {
     HS_RETURN_IF(trainer == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_trainer_prepare needs a trainer");
     HS_FORWARD(hs_batch_check_shape(sequences, length, error));
-    HS_FORWARD(check_state(trainer, error));
+    HS_FORWARD(hs_trainer_check_state(trainer, error));
     hs_plan *plan = NULL;
     trainer->tape = (hs_tape){0};
     return hs_trainer_plan(trainer, sequences, length, &plan, error);
@@ -140,9 +143,9 @@ hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *win
                                   hstep_error *error) {
     HS_RETURN_IF(trainer == NULL || window == NULL || update == NULL, error, HSTEP_ERROR_ARGUMENT,
                  "hstep_trainer_update needs a trainer, a window and a place for the outcome");
-    HS_FORWARD(check_state(trainer, error));
+    HS_FORWARD(hs_trainer_check_state(trainer, error));
     hs_attempt attempt = {0};
-    HS_FORWARD(check_window(trainer, window, count, &attempt, error));
+    HS_FORWARD(hs_trainer_check_window(trainer, window, count, &attempt, error));
     trainer->tape = (hs_tape){0};
     hstep_status status = run_window(trainer, window, &attempt, error);
     if (status == HSTEP_OK)
@@ -165,9 +168,9 @@ static hstep_status check_fresh(const hstep_trainer *trainer, hstep_error *error
 hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *batch, double *loss, hstep_error *error) {
     HS_RETURN_IF(trainer == NULL || batch == NULL, error, HSTEP_ERROR_ARGUMENT,
                  "hstep_trainer_record needs a trainer and a batch");
-    HS_FORWARD(check_state(trainer, error));
+    HS_FORWARD(hs_trainer_check_state(trainer, error));
     hs_attempt attempt = {.overflowed = true}; /* so that only the forward pass runs */
-    HS_FORWARD(check_window(trainer, batch, 1, &attempt, error));
+    HS_FORWARD(hs_trainer_check_window(trainer, batch, 1, &attempt, error));
     trainer->tape = (hs_tape){0};
     hs_tape tape = {.revision = trainer->model->revision, .weight = attempt.weight};
     HS_FORWARD(run_batch(trainer, batch, trainer->scaler.scale / tape.weight, &attempt, &tape.loss, error));
@@ -181,7 +184,7 @@ hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *bat
 
 hstep_status hstep_trainer_backward(hstep_trainer *trainer, hstep_error *error) {
     HS_RETURN_IF(trainer == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_trainer_backward needs a trainer");
-    HS_FORWARD(check_state(trainer, error));
+    HS_FORWARD(hs_trainer_check_state(trainer, error));
     HS_FORWARD(check_fresh(trainer, error));
     hs_tape *tape = &trainer->tape;
     double sum = 0;

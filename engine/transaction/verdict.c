@@ -51,9 +51,9 @@ static void describe_norm(hstep_trainer *trainer, const double *sums, double uns
     locate_in_norm(trainer, parameter, unscale, overflow);
 }
 
-/* Tensors in parameter order, square root; a norm that is not finite is an overflow. */
-static hstep_status compute_norm(hstep_trainer *trainer, double unscale, double *norm, bool *overflowed,
-                                 hstep_overflow *overflow, hstep_error *error) {
+/* Tensors in parameter order, square root. */
+hstep_status hs_trainer_norm(hstep_trainer *trainer, double unscale, double *norm, bool *overflowed,
+                             hstep_overflow *overflow, hstep_error *error) {
     const size_t count = trainer->model->parameter_count;
     double *sums = calloc(count + 1, sizeof *sums);
     if (sums == NULL)
@@ -130,7 +130,7 @@ hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt
     bool overflowed = attempt->overflowed, clipped = false;
     hstep_overflow overflow = attempt->overflow;
     if (!overflowed)
-        HS_FORWARD(compute_norm(trainer, unscale, &result.gradient_norm, &overflowed, &overflow, error));
+        HS_FORWARD(hs_trainer_norm(trainer, unscale, &result.gradient_norm, &overflowed, &overflow, error));
     if (overflowed) {
         HS_FORWARD(skip(trainer, &overflow, &result, error));
     } else {

@@ -62,6 +62,31 @@ static void check_skip(const hs_test_run *run, const hstep_batch *batch, const h
     hs_test_snapshot_free(&after);
 }
 
+/* The infinity is planted once more, and the state still keeps. */
+static void check_explanation(const hs_test_run *run, const hstep_batch *batch, const hs_plan *plan,
+                              const hs_plant *plant) {
+    const hs_node *node = hs_plan_call_node(plan, plant->call);
+    hs_test_snapshot before = hs_test_snapshot_take(run->trainer);
+    hstep_error error = {0};
+    hstep_explanation explanation = {0};
+    hs_test_expect_ok(hstep_trainer_explain(run->trainer, batch, 1, &explanation, &error), &error);
+    cr_expect(explanation.overflowed);
+    cr_expect_str_eq(explanation.overflow.operation, node->name);
+    cr_expect_str_eq(explanation.operation, hs_operation_name(node->operation));
+    cr_assert_eq(explanation.operand_count, node->input_count + node->output_count);
+    uint64_t nonfinite = 0;
+    for (size_t i = node->input_count; i < explanation.operand_count; i++) {
+        const hstep_operand *output = &explanation.operands[i];
+        cr_expect(output->is_output && output->is_adjoint, "%s: %s", node->name, output->name);
+        nonfinite += output->infinities + output->nans;
+    }
+    cr_expect_gt(nonfinite, 0, "%s", node->name);
+    hs_test_snapshot after = hs_test_snapshot_take(run->trainer);
+    cr_expect(hs_test_snapshot_equal(&before, &after), "%s changed state", node->name);
+    hs_test_snapshot_free(&before);
+    hs_test_snapshot_free(&after);
+}
+
 static void check_commit(const hs_test_run *run, const hstep_batch *batch) {
     hstep_error error = {0};
     hstep_update update;
@@ -90,6 +115,7 @@ static void plant_in_every_adjoint(const hs_test_run *run, const hstep_batch *ba
         plant->operand = computed_operand(plan, call);
         plant->seen = 0;
         check_skip(run, batch, plan, plant);
+        check_explanation(run, batch, plan, plant);
         plant->place = HS_PLANT_NOWHERE;
     }
     check_commit(run, batch);

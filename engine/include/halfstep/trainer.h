@@ -7,6 +7,7 @@
  *  2. hstep_trainer_update with a window of replicas * micro_batches batches. Read hstep_update.outcome:
  *     HSTEP_APPLIED, or HSTEP_SKIPPED with the operation that overflowed. After a skip, call again with the same data.
  *  3. An error (any status but HSTEP_OK) changed nothing; mend its cause and call again.
+ *  4. Where a skip needs explaining: hstep_trainer_explain with the loss scale and the window of that attempt.
  * The steps of an update can also be taken one at a time: record, backward, read gradients, commit.
  */
 #ifndef HALFSTEP_TRAINER_H
@@ -99,6 +100,52 @@ HSTEP_API hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequ
  */
 HSTEP_API hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *window, size_t count,
                                             hstep_update *update, hstep_error *error);
+
+/** Operands of one operation at most, inputs and outputs. */
+enum { HSTEP_MAX_OPERANDS = 12 };
+
+/**
+ * What the numbers of one operand of an operation are like. Magnitudes, and the counts up to to_infinity, are those of
+ * its finite numbers. Rounding is that of hstep_explanation.precision; in f64 nothing is rounded and these counts are
+ * 0.
+ */
+typedef struct hstep_operand {
+    char name[96]; /**< Of a parameter or value, or of the value whose adjoint it is. */
+    int is_output;
+    int is_adjoint;
+    hstep_dtype dtype; /**< How the numbers stand in memory. */
+    size_t rank;
+    size_t dims[HSTEP_MAX_RANK];
+    uint64_t elements;
+    double smallest; /**< Smallest magnitude above 0; 0 where there is none. */
+    double largest;
+    double mean; /**< Of the magnitudes, zeros included. */
+    uint64_t zeros;
+    uint64_t to_subnormal; /**< Rounded to the half format they are subnormal, ... */
+    uint64_t to_zero;      /**< ... 0 though they are not, ... */
+    uint64_t to_infinity;  /**< ... or infinite. */
+    uint64_t infinities, nans;
+} hstep_operand;
+
+/** Why an attempt overflows. */
+typedef struct hstep_explanation {
+    int overflowed;            /**< 0: it does not, and all else is 0. */
+    hstep_overflow overflow;   /**< As hstep_trainer_update reports it. */
+    size_t batch;              /**< Of the window, from 0; the window's number of batches where the norm overflows. */
+    const char *operation;     /**< Its kind, such as "matmul", "attention_backward"; "square_sum" for the norm. */
+    hstep_precision precision; /**< Of the operation's products, or of the graph's first where it has none. */
+    hstep_operand operands[HSTEP_MAX_OPERANDS]; /**< Inputs, then outputs. */
+    size_t operand_count;
+} hstep_explanation;
+
+/**
+ * Runs an attempt as hstep_trainer_update would, up to its first nonfinite adjoint, and says what that operation read
+ * and wrote. Nothing is decided: whether it overflows or not, weights, moments, loss scale and counts keep every bit. A
+ * recorded forward pass is dropped. To look at a skip of the past, set its loss scale with hstep_trainer_set_scaler.
+ * @return The errors of hstep_trainer_update.
+ */
+HSTEP_API hstep_status hstep_trainer_explain(hstep_trainer *trainer, const hstep_batch *window, size_t count,
+                                             hstep_explanation *explanation, hstep_error *error);
 
 /**
  * Step by step, for a window of one batch: computes the forward pass and its mean loss, and keeps the tape. Once the

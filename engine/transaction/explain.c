@@ -1,0 +1,207 @@
+/* What the operation that overflowed read and wrote: the attempt once more, without a verdict. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/error.h"
+#include "engine/transaction/diagnose.h"
+#include "engine/transaction/trainer.h"
+#include "precision/format.h"
+
+_Static_assert((int)HSTEP_MAX_OPERANDS == (int)HS_MAX_INPUTS + (int)HS_MAX_OUTPUTS, "a place for every operand");
+_Static_assert((int)HSTEP_MAX_RANK >= (int)HS_MAX_RANK, "a place for every dimension");
+
+/* ---- The numbers of an operand ---- */
+
+/* What a number becomes when a product reads it. */
+static void count_rounding(hstep_precision precision, double value, hstep_operand *operand) {
+    if (precision == HSTEP_PRECISION_F64)
+        return;
+    const hstep_format format = hs_precision_format(precision);
+    const double smallest_normal = format == HSTEP_FP16 ? 0x1p-14 : 0x1p-126;
+    const double rounded = fabs(hs_decode(format, hs_encode(format, value)));
+    operand->to_zero += rounded == 0 && value != 0;
+    operand->to_subnormal += rounded > 0 && rounded < smallest_normal;
+    operand->to_infinity += isinf(rounded) != 0;
+}
+
+/* `finite`: how many finite numbers there were, this one included. Means are moved so that no sum can overflow. */
+static void count_finite(double value, uint64_t finite, hstep_operand *operand) {
+    const double magnitude = fabs(value);
+    operand->mean += (magnitude - operand->mean) / (double)finite;
+    operand->zeros += magnitude == 0;
+    if (magnitude > operand->largest)
+        operand->largest = magnitude;
+    if (magnitude > 0 && (operand->smallest == 0 || magnitude < operand->smallest))
+        operand->smallest = magnitude;
+}
+
+static void count_number(hstep_precision precision, double value, uint64_t *finite, hstep_operand *operand) {
+    operand->nans += isnan(value) != 0;
+    operand->infinities += isinf(value) != 0;
+    if (!isfinite(value))
+        return;
+    count_finite(value, ++*finite, operand);
+    if (operand->dtype != HSTEP_DTYPE_I32)
+        count_rounding(precision, value, operand);
+}
+
+static hstep_status count_numbers(hs_backend *backend, const hs_view *view, hstep_precision precision,
+                                  hstep_operand *operand, hstep_error *error) {
+    enum { PART = 512 };
+    double numbers[PART];
+    uint64_t finite = 0;
+    for (size_t first = 0; first < operand->elements; first += PART) {
+        const size_t count = operand->elements - first < PART ? (size_t)operand->elements - first : PART;
+        HS_FORWARD(hs_read_numbers(backend, view, first, count, numbers, error));
+        for (size_t i = 0; i < count; i++) {
+            int32_t integer;
+            memcpy(&integer, (const char *)numbers + i * sizeof integer, sizeof integer);
+            count_number(precision, view->dtype == HSTEP_DTYPE_I32 ? integer : numbers[i], &finite, operand);
+        }
+    }
+    return HSTEP_OK;
+}
+
+/* Appends an operand under that name. */
+static hstep_status add_operand(hs_backend *backend, const char *name, const hs_view *view, bool is_output,
+                                bool is_adjoint, hstep_explanation *explanation, hstep_error *error) {
+    hstep_operand *operand = &explanation->operands[explanation->operand_count++];
+    *operand = (hstep_operand){.is_output = is_output,
+                               .is_adjoint = is_adjoint,
+                               .dtype = view->dtype,
+                               .rank = view->rank,
+                               .elements = hs_view_elements(view)};
+    memcpy(operand->dims, view->dims, view->rank * sizeof view->dims[0]);
+    (void)snprintf(operand->name, sizeof operand->name, "%s", name);
+    return count_numbers(backend, view, explanation->precision, operand, error);
+}
+
+/* ---- A call of a plan ---- */
+
+/* Adjoints are the values that the loss brought into the graph; recomputation appends second lives behind them. */
+static bool is_adjoint(const hstep_model *model, hstep_value value) {
+    return value >= model->graph->seed && (size_t)value <= model->graph->value_count;
+}
+
+static hstep_status add_values(const hstep_model *model, const hs_plan *plan, const hstep_value *values,
+                               const hs_view *views, uint32_t count, bool are_outputs, hstep_explanation *explanation,
+                               hstep_error *error) {
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = hs_graph_value(plan->request.graph, values[i])->name;
+        HS_FORWARD(add_operand(plan->request.backend, name, &views[i], are_outputs, is_adjoint(model, values[i]),
+                               explanation, error));
+    }
+    return HSTEP_OK;
+}
+
+static bool has_products(const hs_node *node) {
+    return node->operation == HS_OP_MATMUL || node->operation == HS_OP_ATTENTION ||
+           node->operation == HS_OP_ATTENTION_BACKWARD;
+}
+
+static hstep_precision precision_of(const hstep_graph *graph, const hs_node *node) {
+    for (size_t n = 0; n < graph->node_count && !has_products(node); n++)
+        if (has_products(&graph->nodes[n]))
+            return graph->nodes[n].precision;
+    return node->precision;
+}
+
+/* An output may stand where an input stood, so that inputs are looked at before the call. */
+static hstep_status explain_call(hstep_model *model, hs_plan *plan, hs_diagnosis where, hstep_explanation *explanation,
+                                 hstep_error *error) {
+    const hs_node *node = hs_plan_call_node(plan, where.call);
+    const hs_call call = hs_plan_call(plan, where.call);
+    explanation->operation = hs_operation_name(node->operation);
+    explanation->precision = precision_of(plan->request.graph, node);
+    HS_FORWARD(hs_run_again(plan, where.exact, 0, where.call, NULL));
+    HS_FORWARD(add_values(model, plan, node->inputs, call.inputs, call.input_count, false, explanation, error));
+    HS_FORWARD(hs_run_again(plan, where.exact, where.call, 1, NULL));
+    return add_values(model, plan, node->outputs, call.outputs, call.output_count, true, explanation, error);
+}
+
+/* ---- The norm ---- */
+
+static hs_view gradient_view(const hstep_trainer *trainer, size_t parameter) {
+    const hs_value_info *info = hs_graph_value(trainer->model->graph, trainer->model->parameter_values[parameter]);
+    hs_view view = hs_flat_view(trainer->gradients[parameter], hs_model_elements(trainer->model, parameter));
+    view.rank = info->rank;
+    for (uint32_t i = 0; i < info->rank; i++)
+        view.dims[i] = (size_t)info->dims[i];
+    return view;
+}
+
+static hstep_status explain_norm(hstep_trainer *trainer, hstep_explanation *explanation, hstep_error *error) {
+    const hs_node none = {.operation = HS_OP_SQUARE_SUM};
+    const char *name = explanation->overflow.tensor;
+    const size_t parameter = hstep_model_find_parameter(trainer->model, name);
+    hs_backend *backend = trainer->model->context->backend;
+    const hs_view gradient = gradient_view(trainer, parameter), unscale = hs_flat_view(trainer->unscale, 1);
+    hs_view sum = hs_flat_view(trainer->square_sums, 1);
+    sum.offset = parameter * sizeof(double);
+    explanation->operation = hs_operation_name(none.operation);
+    explanation->precision = precision_of(trainer->model->graph, &none);
+    HS_FORWARD(add_operand(backend, name, &gradient, false, true, explanation, error));
+    HS_FORWARD(add_operand(backend, "(1 / loss scale)", &unscale, false, false, explanation, error));
+    return add_operand(backend, "(sum of squares)", &sum, true, false, explanation, error);
+}
+
+static hstep_status check_norm(hstep_trainer *trainer, hstep_explanation *explanation, hstep_error *error) {
+    double norm = 0;
+    bool overflowed = false;
+    HS_FORWARD(
+        hs_trainer_norm(trainer, 1.0 / trainer->scaler.scale, &norm, &overflowed, &explanation->overflow, error));
+    explanation->overflowed = overflowed;
+    return overflowed ? explain_norm(trainer, explanation, error) : HSTEP_OK;
+}
+
+/* ---- The attempt ---- */
+
+static hstep_status check_batch(hstep_trainer *trainer, const hstep_batch *batch, double seed,
+                                hstep_explanation *explanation, hstep_error *error) {
+    hs_plan *plan = NULL;
+    size_t flagged = 0;
+    double loss = 0;
+    HS_FORWARD(hs_trainer_submit(trainer, batch, seed, true, &plan, error));
+    HS_FORWARD(hs_plan_finish(plan, &flagged, error));
+    if (flagged < plan->forward_calls)
+        return hs_trainer_forward_failure(trainer, plan, flagged, error);
+    HS_FORWARD(hs_plan_read_loss(plan, &loss, error));
+    if (flagged == plan->calls)
+        return HSTEP_OK;
+    explanation->overflowed = 1;
+    const hs_diagnosis where = hs_diagnose(trainer->model, plan, flagged, &explanation->overflow);
+    return explain_call(trainer->model, plan, where, explanation, error);
+}
+
+static hstep_status check_attempt(hstep_trainer *trainer, const hstep_batch *window, size_t count, double seed,
+                                  hstep_explanation *explanation, hstep_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        const size_t replica = i / trainer->config.micro_batches, batch = i % trainer->config.micro_batches;
+        explanation->batch = i;
+        HS_FORWARD(check_batch(trainer, &window[i], seed, explanation, error));
+        if (explanation->overflowed)
+            return HSTEP_OK;
+        HS_FORWARD(hs_reduction_take(&trainer->reduction, replica, batch, error));
+    }
+    explanation->batch = count;
+    return check_norm(trainer, explanation, error);
+}
+
+hstep_status hstep_trainer_explain(hstep_trainer *trainer, const hstep_batch *window, size_t count,
+                                   hstep_explanation *explanation, hstep_error *error) {
+    HS_RETURN_IF(trainer == NULL || window == NULL || explanation == NULL, error, HSTEP_ERROR_ARGUMENT,
+                 "hstep_trainer_explain needs a trainer, a window and a place for what it finds");
+    HS_FORWARD(hs_trainer_check_state(trainer, error));
+    hs_attempt attempt = {0};
+    hstep_explanation found = {0};
+    HS_FORWARD(hs_trainer_check_window(trainer, window, count, &attempt, error));
+    trainer->tape = (hs_tape){0};
+    hstep_status status = check_attempt(trainer, window, count, trainer->scaler.scale / attempt.weight, &found, error);
+    const hstep_status cleared = hs_trainer_clear_gradients(trainer, status == HSTEP_OK ? error : NULL);
+    if (status == HSTEP_OK)
+        status = cleared;
+    if (status == HSTEP_OK)
+        *explanation = found.overflowed ? found : (hstep_explanation){0};
+    return status;
+}
