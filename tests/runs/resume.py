@@ -3,13 +3,16 @@
 usage: resume.py TRAINER
 """
 
+import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 
 import runs
 
 STEPS = 20
+HASWELL = {"OPENBLAS_CORETYPE": "Haswell"}
 
 # Scales that start high skip from the first step on; those that double after three updates skip again and again.
 SKIPPING = ["--loss-scale", "16777216", "--max-loss-scale", "16777216", "--growth-interval", "3"]
@@ -62,6 +65,25 @@ def check_refusals(trainer, folder, data):
     assert len(runs.records(folder / "fresh")) >= 3
 
 
+def check_levers(trainer, folder):
+    """A run goes on with the very kernels that it had, or not at all."""
+    run = folder / "levers"
+    arguments = [*runs.TINY, "--precision", "f64", "--levers", "+cpu.openblas", "--steps", "4", "--checkpoint-every",
+                 "2", "--out", str(run)]
+    result = subprocess.run([trainer, "train", *arguments], capture_output=True, env={**os.environ, **HASWELL})
+    if result.returncode == 5:
+        print("no OpenBLAS here: pinned levers were not tried")
+        return
+    assert result.returncode == 0, result.stderr
+    runs.last_checkpoint(run).unlink()
+    os.environ["OPENBLAS_CORETYPE"] = "Prescott"
+    said = runs.train(trainer, "--out", run, "--resume", status=5)
+    assert "cpu.openblas" in said and "has changed" in said, said
+    os.environ.update(HASWELL)
+    runs.train(trainer, "--out", run, "--resume", "--quiet")
+    assert runs.last_checkpoint(run).name == "checkpoint-00000004.safetensors"
+
+
 def check_paths(trainer, folder):
     """A path need not be UTF-8."""
     path = bytes(folder) + b"/text-\xe9"
@@ -106,6 +128,7 @@ def main():
         check_refusals(trainer, folder, data)
         check_damage(trainer, folder, data)
         check_paths(trainer, folder)
+        check_levers(trainer, folder)
     print("ok")
 
 

@@ -16,7 +16,7 @@
 #include "trainer/text/sample.h"
 #include "trainer/train/clock.h"
 
-enum { CONFIGURATION, DATA, RUN, SECTIONS };
+enum { CONFIGURATION, DATA, LEVERS, RUN, SECTIONS };
 
 /* ---- Saving ---- */
 
@@ -86,6 +86,10 @@ hstep_status hs_run_save(hs_run *run, bool finished, hstep_error *error) {
     if (status == HSTEP_OK &&
         (!put_json(hs_stored_configuration(run->options), "configuration", &sections[CONFIGURATION]) ||
          !put_json(run_as_json(run, finished), "run", &sections[RUN])))
+        status = hs_no_memory(error);
+    const char *levers = hstep_context_lever_set(run->context);
+    sections[LEVERS] = (hstep_section){"levers", strdup(levers), strlen(levers)};
+    if (status == HSTEP_OK && sections[LEVERS].data == NULL)
         status = hs_no_memory(error);
     if (status == HSTEP_OK)
         status = write_checkpoint(run, sections, error);

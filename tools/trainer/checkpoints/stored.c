@@ -106,25 +106,43 @@ static char *read_section(const hstep_tensor_file *file, const char *name, size_
     return NULL;
 }
 
-static json_t *read_configuration(const char *path) {
-    hstep_tensor_file *file = NULL;
-    hstep_error error = {0};
-    if (hstep_tensor_file_open(path, &file, &error) != HSTEP_OK) {
-        (void)hs_report_error(&error);
-        return NULL;
-    }
+static int read_configuration(const hstep_tensor_file *file, hs_resumed *resumed) {
     size_t size;
     char *text = read_section(file, "configuration", &size);
-    hstep_tensor_file_close(file);
     if (text == NULL)
-        return NULL;
-    json_t *configuration = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+        return HS_EXIT_INPUT;
+    resumed->configuration = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     free(text);
-    if (json_is_object(configuration))
-        return configuration;
-    json_decref(configuration);
-    (void)refuse_checkpoint(path, "its configuration is no JSON object: it was not written by trainer train");
-    return NULL;
+    return json_is_object(resumed->configuration)
+               ? HS_EXIT_DONE
+               : refuse_checkpoint(resumed->path,
+                                   "its configuration is no JSON object: it was not written by trainer train");
+}
+
+/* Exact levers may be others from now on. Gated ones may not, and have an identity. */
+static int read_levers(const hstep_tensor_file *file, hs_resumed *resumed) {
+    size_t size;
+    char *text = read_section(file, "levers", &size);
+    if (text == NULL)
+        return HS_EXIT_INPUT;
+    text[size] = '\0';
+    if (strstr(text, "\"identity\"") != NULL)
+        resumed->lever_set = text;
+    else
+        free(text);
+    return HS_EXIT_DONE;
+}
+
+static int read_sections(hs_resumed *resumed) {
+    hstep_tensor_file *file = NULL;
+    hstep_error error = {0};
+    if (hstep_tensor_file_open(resumed->path, &file, &error) != HSTEP_OK)
+        return hs_report_error(&error);
+    int status = read_configuration(file, resumed);
+    if (status == HS_EXIT_DONE)
+        status = read_levers(file, resumed);
+    hstep_tensor_file_close(file);
+    return status;
 }
 
 /* Whether a checkpoint lets an option have another value than the run so far. */
@@ -267,9 +285,9 @@ int hs_stored_read(hs_options *options) {
     if (status != HS_EXIT_DONE || !options->resumed.found)
         return status;
     const char *path = options->resumed.path;
-    options->resumed.configuration = read_configuration(path);
-    if (options->resumed.configuration == NULL)
-        return HS_EXIT_INPUT;
+    status = read_sections(&options->resumed);
+    if (status != HS_EXIT_DONE)
+        return status;
     status = check_said(options->resumed.configuration, options, path);
     return status == HS_EXIT_DONE ? take_over(options->resumed.configuration, options, path) : status;
 }
@@ -282,4 +300,5 @@ void hs_stored_free(hs_options *options) {
         free(options->resumed.texts[i]);
     free(options->resumed.texts);
     json_decref(options->resumed.configuration);
+    free(options->resumed.lever_set);
 }

@@ -35,6 +35,7 @@ typedef struct hs_resumed {
     json_t *configuration; /* of the run so far; owns texts of options, ... */
     char **texts;          /* ... and so do these, which JSON has no place for */
     size_t text_count;
+    char *lever_set; /* the levers to go on with, where some do not give the reference's bits; NULL: as options say */
 } hs_resumed;
 
 typedef struct hs_options {

@@ -40,6 +40,13 @@ static hstep_status load_data(hs_run *run, hstep_error *error) {
     return hstep_dataset_unigram_loss(run->dataset, &run->unigram_loss, error);
 }
 
+/* Unless this command says which. */
+static bool goes_on_with_levers(const hs_options *o) {
+    size_t rows;
+    return o->resumed.lever_set != NULL &&
+           o->sources[hs_option_find("levers") - hs_option_table(&rows)] <= HS_SOURCE_CHECKPOINT;
+}
+
 /* The inner dimensions of the decoder's products, forward and backward: levers are judged on them. */
 static hstep_status make_context(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
@@ -52,7 +59,7 @@ static hstep_status make_context(hs_run *run, hstep_error *error) {
         products[i] = (hstep_product_depth){(hstep_precision)o->precision, depths[i]};
     const hstep_context_options context = {.backend = (hstep_backend)o->backend,
                                            .threads = (unsigned)o->threads,
-                                           .levers = o->levers,
+                                           .levers = goes_on_with_levers(o) ? o->resumed.lever_set : o->levers,
                                            .products = products,
                                            .product_count = DEPTHS};
     return hstep_context_create(&context, &run->context, error);
