@@ -6,8 +6,8 @@
 
 #include "trainer/train/interrupt.h"
 
-/* Questions in one forward pass. */
-enum { QUESTIONS = 128 };
+/* Questions in one pass: few, for the memory they take comes on top of that of training. */
+enum { QUESTIONS = 32 };
 
 hstep_status hs_no_memory(hstep_error *error) {
     *error = (hstep_error){.status = HSTEP_ERROR_MEMORY};
