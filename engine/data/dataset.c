@@ -90,8 +90,8 @@ hstep_status hstep_dataset_split_at(hstep_dataset *dataset, size_t training_toke
     HS_RETURN_IF(dataset == NULL, error, HSTEP_ERROR_ARGUMENT, "dataset: it is NULL");
     HS_RETURN_IF(dataset->fixed_split, error, HSTEP_ERROR_ARGUMENT,
                  "the data has files of its own to evaluate on: they are what is held out");
-    HS_RETURN_IF(training_tokens == 0 || training_tokens > dataset->tokens, error, HSTEP_ERROR_ARGUMENT,
-                 "training on %zu of the data's %zu tokens: give from 1 to all of them", training_tokens,
+    HS_RETURN_IF(training_tokens > dataset->tokens, error, HSTEP_ERROR_ARGUMENT,
+                 "training on %zu of the data's %zu tokens: give at most all of them", training_tokens,
                  dataset->tokens);
     dataset->training = training_tokens;
     return HSTEP_OK;

@@ -19,7 +19,6 @@ struct hstep_decoding {
     uint64_t revision; /* of the parameters that filled the cache */
     hs_view *states;
     size_t state_count;
-    hs_plan_cache plans;
     int32_t *window; /* [sequences][capacity] of hstep_decoding_extend */
     double *logits;  /* [sequences][vocabulary], alike */
 };
@@ -33,7 +32,7 @@ static hstep_status find_plan(hstep_decoding *decoding, size_t length, hs_plan *
                                      .parameters = decoding->model->parameters,
                                      .casts = decoding->model->casts,
                                      .states = decoding->states};
-    return hs_plan_cache_get(&decoding->plans, &request, plan, error);
+    return hs_plan_cache_get(&decoding->model->plans, &request, plan, error);
 }
 
 static hstep_status fill_decoding(hstep_decoding *made, hstep_error *error) {
@@ -76,7 +75,7 @@ void hstep_decoding_destroy(hstep_decoding *decoding) {
     if (decoding == NULL)
         return;
     hs_backend *backend = decoding->model->context->backend;
-    hs_plan_cache_clear(&decoding->plans);
+    hs_plan_cache_forget(&decoding->model->plans, decoding->graph);
     for (size_t i = 0; i < decoding->state_count && decoding->states != NULL; i++)
         if (decoding->states[i].buffer != NULL)
             backend->api->buffer_destroy(backend, decoding->states[i].buffer);

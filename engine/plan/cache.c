@@ -3,19 +3,21 @@
 #include "engine/error.h"
 
 static bool serves(const hs_plan *plan, const hs_plan_request *request) {
-    return plan != NULL && plan->request.mode == request->mode && plan->request.sequences == request->sequences &&
-           plan->request.length == request->length;
+    return plan != NULL && plan->request.graph == request->graph && plan->request.mode == request->mode &&
+           plan->request.sequences == request->sequences && plan->request.length == request->length;
+}
+
+static void drop(hs_plan_cache *cache, size_t i) {
+    hs_plan_destroy(cache->plans[i]);
+    cache->plans[i] = NULL;
+    cache->used[i] = 0;
 }
 
 /* Plans that stand in an arena that is no more. */
 static void drop_stale(hs_plan_cache *cache) {
-    for (size_t i = 0; i < HS_CACHED_PLANS; i++) {
-        if (cache->plans[i] == NULL || cache->plans[i]->arena_generation == cache->arena.generation)
-            continue;
-        hs_plan_destroy(cache->plans[i]);
-        cache->plans[i] = NULL;
-        cache->used[i] = 0;
-    }
+    for (size_t i = 0; i < HS_CACHED_PLANS; i++)
+        if (cache->plans[i] != NULL && cache->plans[i]->arena_generation != cache->arena.generation)
+            drop(cache, i);
 }
 
 hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *request, hs_plan **plan,
@@ -41,6 +43,12 @@ hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *requ
     cache->used[found] = ++cache->clock;
     *plan = cache->plans[found];
     return HSTEP_OK;
+}
+
+void hs_plan_cache_forget(hs_plan_cache *cache, const hstep_graph *graph) {
+    for (size_t i = 0; i < HS_CACHED_PLANS; i++)
+        if (cache->plans[i] != NULL && cache->plans[i]->request.graph == graph)
+            drop(cache, i);
 }
 
 void hs_plan_cache_clear(hs_plan_cache *cache) {

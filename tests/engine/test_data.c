@@ -49,9 +49,12 @@ Test(data, holds_out_the_last_tenth) {
     const double refused[] = {-0.1, 1, NAN, INFINITY};
     for (size_t i = 0; i < 4; ++i)
         cr_assert_eq(hstep_dataset_hold_out(dataset, refused[i], &error), HSTEP_ERROR_ARGUMENT);
-    cr_assert_eq(hstep_dataset_split_at(dataset, 0, &error), HSTEP_ERROR_ARGUMENT);
     cr_assert_eq(hstep_dataset_split_at(dataset, 206, &error), HSTEP_ERROR_ARGUMENT);
     cr_assert_eq(hstep_dataset_training_tokens(dataset), 103, "a refusal changes nothing");
+    cr_assert_eq(hstep_dataset_split_at(dataset, 0, &error), HSTEP_OK);
+    cr_assert_eq(hstep_dataset_training_windows(dataset, 1), 0);
+    cr_assert_eq(hstep_dataset_evaluation_windows(dataset, 1, 0), 204, "every token but the first is predicted");
+    cr_assert_eq(hstep_dataset_check(dataset, 1, &error), HSTEP_ERROR_INPUT_FILE, "there is nothing to train on");
     cr_assert_eq(hstep_dataset_split_at(dataset, 205, &error), HSTEP_OK);
     cr_assert_eq(hstep_dataset_evaluation_windows(dataset, 4, 0), 0);
     hstep_dataset_destroy(dataset);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,22 +10,28 @@
 #include <halfstep/halfstep.h>
 
 #include "trainer/demonstration.h"
+#include "trainer/eval/command.h"
 #include "trainer/exit.h"
 #include "trainer/inspect/inspect.h"
 #include "trainer/levers/levers.h"
 #include "trainer/options/words.h"
 #include "trainer/report.h"
+#include "trainer/sample/command.h"
 #include "trainer/threads.h"
 #include "trainer/train/train.h"
 
 static void help(FILE *out) {
     fputs("Usage: trainer train [OPTION...]\n"
           "       trainer levers [--json] [--explain NAME] [--threads N]\n"
+          "       trainer sample [OPTION...] CHECKPOINT\n"
+          "       trainer eval [OPTION...] CHECKPOINT --data PATH...\n"
           "       trainer inspect [--json] [--token-type T] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
           "       trainer --help | --version\n\n"
           "train    Trains a decoder on text or token shards, or without --data on a built-in corpus\n"
           "         (trainer train --help).\n"
+          "sample   Lets a trained model go on from a prompt (trainer sample --help).\n"
+          "eval     Loss and perplexity of a trained model on data (trainer eval --help).\n"
           "levers   Judges and times every faster way to compute on this machine.\n"
           "inspect  Says what is in a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
@@ -96,20 +103,25 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     if (argc < 2 || argv[1][0] == '-')
         return finish(demonstrate(argc, argv));
-    if (strcmp(argv[1], "train") == 0) {
-        hs_threads_wait_briefly(argv);
-        return finish(hs_train(argc - 1, argv + 1));
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+        bool computes;
+    } commands[] = {{"train", hs_train, true},
+                    {"sample", hs_sample, true},
+                    {"eval", hs_eval, true},
+                    {"levers", hs_levers, true},
+                    {"inspect", hs_inspect, false}};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
+        if (strcmp(argv[1], commands[i].name) != 0)
+            continue;
+        if (commands[i].computes)
+            hs_threads_wait_briefly(argv);
+        return finish(commands[i].run(argc - 1, argv + 1));
     }
-    if (strcmp(argv[1], "levers") == 0) {
-        hs_threads_wait_briefly(argv);
-        return finish(hs_levers(argc - 1, argv + 1));
-    }
-    if (strcmp(argv[1], "inspect") == 0)
-        return finish(hs_inspect(argc - 1, argv + 1));
-    static const char *const later[] = {"sample", "eval", "verify", "compare", "export"};
+    static const char *const later[] = {"verify", "compare", "export"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
         if (strcmp(argv[1], later[i]) == 0)
-            return hs_report_usage(NULL, "this version has no command '%s' yet: it has 'train', 'levers' and 'inspect'",
-                                   argv[1]);
-    return hs_report_usage(NULL, "unknown command '%s': there are 'train', 'levers' and 'inspect'", argv[1]);
+            return hs_report_usage(NULL, "this version has no command '%s' yet", argv[1]);
+    return hs_report_usage(NULL, "unknown command '%s': there are train, sample, eval, levers and inspect", argv[1]);
 }

@@ -91,7 +91,7 @@ HSTEP_API void hstep_dataset_destroy(hstep_dataset *dataset);
  */
 HSTEP_API hstep_status hstep_dataset_hold_out(hstep_dataset *dataset, double share, hstep_error *error);
 
-/** Trains on the first `training_tokens`, 1 at least, and holds out all that follow; errors as above. */
+/** Trains on the first `training_tokens` and holds out all that follow: with 0 everything; errors as above. */
 HSTEP_API hstep_status hstep_dataset_split_at(hstep_dataset *dataset, size_t training_tokens, hstep_error *error);
 
 /** Tokens of all files, and of the training part. */

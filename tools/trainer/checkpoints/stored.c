@@ -292,6 +292,17 @@ int hs_stored_read(hs_options *options) {
     return status == HS_EXIT_DONE ? take_over(options->resumed.configuration, options, path) : status;
 }
 
+int hs_stored_load(const char *path, hs_options *options) {
+    hstep_tensor_file *file = NULL;
+    hstep_error error = {0};
+    if (hstep_tensor_file_open(path, &file, &error) != HSTEP_OK)
+        return hs_report_error(&error);
+    snprintf(options->resumed.path, sizeof options->resumed.path, "%s", path);
+    const int status = read_configuration(file, &options->resumed);
+    hstep_tensor_file_close(file);
+    return status == HS_EXIT_DONE ? take_over(options->resumed.configuration, options, path) : status;
+}
+
 void hs_stored_free(hs_options *options) {
     for (size_t i = 0; i < options->resumed.passed_over_count; ++i)
         free(options->resumed.passed_over[i]);

@@ -16,7 +16,10 @@ json_t *hs_stored_configuration(const hs_options *options);
  */
 int hs_stored_read(hs_options *options);
 
-/* Frees what hs_stored_read left in the options. */
+/* Takes over all that the checkpoint at `path` was configured with. Returns HS_EXIT_DONE or reports. */
+int hs_stored_load(const char *path, hs_options *options);
+
+/* Frees what the functions above left in the options. */
 void hs_stored_free(hs_options *options);
 
 #endif

@@ -62,6 +62,15 @@ static void print_option(FILE *out, const hs_option *option) {
     wrap(out, text, column < COLUMN ? COLUMN : column + 1);
 }
 
+void hs_option_print_help(FILE *out, const hs_option *table, size_t count) {
+    const char *group = "";
+    for (size_t i = 0; i < count; ++i) {
+        if (strcmp(group, table[i].group) != 0)
+            fprintf(out, "\n%s:\n", group = table[i].group);
+        print_option(out, &table[i]);
+    }
+}
+
 void hs_options_help(FILE *out) {
     fputs("Usage: trainer train [OPTION...]\n\n"
           "Trains a decoder on text and leaves a JSON record of every attempted update. Defaults stand in\n"
@@ -69,12 +78,7 @@ void hs_options_help(FILE *out) {
           out);
     size_t count;
     const hs_option *table = hs_option_table(&count);
-    const char *group = "";
-    for (size_t i = 0; i < count; ++i) {
-        if (strcmp(group, table[i].group) != 0)
-            fprintf(out, "\n%s:\n", group = table[i].group);
-        print_option(out, &table[i]);
-    }
+    hs_option_print_help(out, table, count);
     fputs("\nExit status: 0 done; 1 numerical stop (diverged, or too many skips in a row); 2 usage; 3 bad input\n"
           "file; 4 could not write; 5 backend, device, memory or required lever unavailable; 130 interrupted.\n",
           out);

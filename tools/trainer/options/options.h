@@ -92,7 +92,7 @@ typedef struct hs_choice {
 typedef struct hs_option {
     const char *name;
     hs_option_kind kind;
-    size_t offset;               /* of the target in hs_options */
+    size_t offset;               /* of the target in hs_options, or in what another command sets */
     const char *group;           /* heading in --help */
     const char *argument;        /* its placeholder in --help */
     const char *initial;         /* the default, as one would type it; NULL: not set, or by precision */
@@ -106,6 +106,9 @@ typedef struct hs_option {
     bool of_command; /* says what this command does, not what its run is */
     const hs_choice *choices;
 } hs_option;
+
+/* Choices that tables of other commands have, too. */
+extern const hs_choice hs_precision_choices[], hs_backend_choices[], hs_token_type_choices[];
 
 /* The table, and how many rows it has. */
 const hs_option *hs_option_table(size_t *count);
@@ -136,6 +139,9 @@ typedef struct hs_refusal {
     char why[160];
 } hs_refusal;
 
+/* At the place itself, which is of the kind's type; a text of several is added to the others. */
+bool hs_option_put_text(const hs_option *option, const char *text, void *target, hs_refusal *refusal);
+
 bool hs_option_store_text(const hs_option *option, const char *text, hs_source source, hs_options *options,
                           hs_refusal *refusal);
 bool hs_option_store_count(const hs_option *option, uint64_t value, hs_options *options, hs_refusal *refusal);
@@ -155,6 +161,9 @@ int hs_options_read_config(const char *path, hs_options *options);
 int hs_options_check(const hs_options *options);
 
 void hs_options_help(FILE *out);
+
+/* One line or more for each row of a table, under the headings of their groups. */
+void hs_option_print_help(FILE *out, const hs_option *table, size_t count);
 
 void hs_options_free(hs_options *options);
 

@@ -7,10 +7,10 @@
 
 #include "trainer/options/options.h"
 
-static const hs_choice PRECISIONS[] = {{"bf16", HSTEP_PRECISION_BF16},      {"fp16", HSTEP_PRECISION_FP16},
+const hs_choice hs_precision_choices[] = {{"bf16", HSTEP_PRECISION_BF16},      {"fp16", HSTEP_PRECISION_FP16},
                                        {"f64", HSTEP_PRECISION_F64},        {"bf16-fp32", HSTEP_PRECISION_BF16},
                                        {"fp16-fp32", HSTEP_PRECISION_FP16}, {NULL, 0}};
-static const hs_choice BACKENDS[] = {{"auto", HSTEP_BACKEND_AUTO},
+const hs_choice hs_backend_choices[] = {{"auto", HSTEP_BACKEND_AUTO},
                                      {"cpu", HSTEP_BACKEND_CPU},
                                      {"cpu-reference", HSTEP_BACKEND_CPU_REFERENCE},
                                      {"vulkan", HSTEP_BACKEND_VULKAN},
@@ -20,7 +20,7 @@ static const hs_choice SCHEDULES[] = {
 static const hs_choice RECOMPUTATIONS[] = {
     {"none", HSTEP_RECOMPUTE_NONE}, {"blocks", HSTEP_RECOMPUTE_BLOCKS}, {NULL, 0}};
 static const hs_choice INITIALIZATIONS[] = {{"normal", HSTEP_INIT_NORMAL}, {"xavier", HSTEP_INIT_XAVIER}, {NULL, 0}};
-static const hs_choice TOKEN_TYPES[] = {{"auto", HSTEP_TOKENS_AUTO},
+const hs_choice hs_token_type_choices[] = {{"auto", HSTEP_TOKENS_AUTO},
                                         {"bytes", HSTEP_TOKENS_BYTES},
                                         {"uint16", HSTEP_TOKENS_UINT16},
                                         {"uint32", HSTEP_TOKENS_UINT32},
@@ -49,13 +49,13 @@ static const hs_option TABLE[] = {
      .free = true, .help = "Data of the same kind to evaluate on, in place of --held-out; may be repeated"},
     {.name = "held-out", .group = "Data", REAL(held_out, 0, 1), .below = true, .argument = "SHARE", .initial = "0.1",
      .help = "Share of the data, at its end, that evaluation uses and training never sees"},
-    {.name = "token-type", .group = "Data", CHOICE(token_type, TOKEN_TYPES), .argument = "T", .initial = "auto",
+    {.name = "token-type", .group = "Data", CHOICE(token_type, hs_token_type_choices), .argument = "T", .initial = "auto",
      .help = "How raw tokens are written, such as nanoGPT's; auto knows shards of llm.c by their header and takes all else "
              "for text"},
     {.name = "vocabulary", .group = "Data", COUNT(vocabulary, 0, 1 << 24), .argument = "N", .initial = "0",
      .help = "Of token shards, which raw tokens need; 0: that of the format, 50257 for llm.c's of uint16"},
 
-    {.name = "precision", .group = "Model", CHOICE(precision, PRECISIONS), .argument = "P", .initial = "bf16",
+    {.name = "precision", .group = "Model", CHOICE(precision, hs_precision_choices), .argument = "P", .initial = "bf16",
      .help = "How matrix products round"},
     {.name = "layers", .group = "Model", COUNT(layers, 1, 1024), .argument = "N", .initial = "4", .builtin_initial = "2",
      .help = "Decoder blocks"},
@@ -120,7 +120,7 @@ static const hs_option TABLE[] = {
     {.name = "temperature", .group = "Evaluation and samples", REAL(temperature, 0, 1e6), .argument = "X",
      .initial = "0.8", .free = true, .help = "Of the sample; 0: always the likeliest token"},
 
-    {.name = "backend", .group = "Run", CHOICE(backend, BACKENDS), .argument = "B", .initial = "auto",
+    {.name = "backend", .group = "Run", CHOICE(backend, hs_backend_choices), .argument = "B", .initial = "auto",
      .help = "What computes"},
     {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
      .free = true, .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"},

@@ -45,21 +45,21 @@ static bool refuse_range(const hs_option *option, hs_refusal *refusal) {
                   hs_digits_of(option->maximum).text);
 }
 
-bool hs_option_store_count(const hs_option *option, uint64_t value, hs_options *options, hs_refusal *refusal) {
+static bool put_count(const hs_option *option, uint64_t value, void *target, hs_refusal *refusal) {
     if (!inside(option, (double)value))
         return refuse_range(option, refusal);
-    *(uint64_t *)hs_option_target(option, options) = value;
+    *(uint64_t *)target = value;
     return true;
 }
 
-bool hs_option_store_real(const hs_option *option, double value, hs_options *options, hs_refusal *refusal) {
+static bool put_real(const hs_option *option, double value, void *target, hs_refusal *refusal) {
     if (!inside(option, value))
         return refuse_range(option, refusal);
-    *(double *)hs_option_target(option, options) = value;
+    *(double *)target = value;
     return true;
 }
 
-static bool store_count_text(const hs_option *option, const char *text, hs_options *options, hs_refusal *refusal) {
+static bool put_count_text(const hs_option *option, const char *text, void *target, hs_refusal *refusal) {
     char *end;
     errno = 0;
     const unsigned long long value = strtoull(text, &end, 10);
@@ -69,22 +69,22 @@ static bool store_count_text(const hs_option *option, const char *text, hs_optio
     /* Records and configuration files hold whole numbers up to 2^63 - 1. */
     if (errno == ERANGE || value > INT64_MAX)
         return refuse_range(option, refusal);
-    return hs_option_store_count(option, value, options, refusal);
+    return put_count(option, value, target, refusal);
 }
 
-static bool store_real_text(const hs_option *option, const char *text, hs_options *options, hs_refusal *refusal) {
+static bool put_real_text(const hs_option *option, const char *text, void *target, hs_refusal *refusal) {
     char *end;
     const double value = strtod(text, &end);
     if (!(isdigit((unsigned char)text[0]) || text[0] == '.' || text[0] == '-') || *end != '\0')
         return refuse(refusal, "give a number such as %s", option->initial != NULL ? option->initial : "128");
-    return hs_option_store_real(option, value, options, refusal);
+    return put_real(option, value, target, refusal);
 }
 
-static bool store_choice(const hs_option *option, const char *text, hs_options *options, hs_refusal *refusal) {
+static bool put_choice(const hs_option *option, const char *text, void *target, hs_refusal *refusal) {
     char names[100] = "";
     for (const hs_choice *choice = option->choices; choice->name != NULL; ++choice) {
         if (strcmp(choice->name, text) == 0) {
-            *(int *)hs_option_target(option, options) = choice->value;
+            *(int *)target = choice->value;
             return true;
         }
         const size_t used = strlen(names);
@@ -93,14 +93,7 @@ static bool store_choice(const hs_option *option, const char *text, hs_options *
     return refuse(refusal, "give one of %s", names);
 }
 
-/* The first text of a stronger source replaces the list of a weaker one; further ones are added. */
-static bool append_text(const hs_option *option, const char *text, hs_source source, hs_options *options,
-                        hs_refusal *refusal) {
-    size_t rows;
-    const size_t place = (size_t)(option - hs_option_table(&rows));
-    hs_texts *texts = hs_option_target(option, options);
-    if (options->sources[place] < source)
-        texts->count = 0;
+static bool append_text(hs_texts *texts, const char *text, hs_refusal *refusal) {
     const char **items = realloc(texts->items, (texts->count + 1) * sizeof *items);
     if (items == NULL) {
         *refusal = (hs_refusal){.no_memory = true};
@@ -111,34 +104,47 @@ static bool append_text(const hs_option *option, const char *text, hs_source sou
     return true;
 }
 
-static bool store(const hs_option *option, const char *text, hs_source source, hs_options *options,
-                  hs_refusal *refusal) {
+bool hs_option_put_text(const hs_option *option, const char *text, void *target, hs_refusal *refusal) {
     switch (option->kind) {
     case HS_OPTION_FLAG:
-        *(bool *)hs_option_target(option, options) = true;
+        *(bool *)target = true;
         return true;
     case HS_OPTION_COUNT:
-        return store_count_text(option, text, options, refusal);
+        return put_count_text(option, text, target, refusal);
     case HS_OPTION_REAL:
-        return store_real_text(option, text, options, refusal);
+        return put_real_text(option, text, target, refusal);
     case HS_OPTION_CHOICE:
-        return store_choice(option, text, options, refusal);
+        return put_choice(option, text, target, refusal);
     case HS_OPTION_TEXT:
         if (text[0] == '\0')
             return refuse(refusal, "give at least one character");
-        *(const char **)hs_option_target(option, options) = text;
+        *(const char **)target = text;
         return true;
     case HS_OPTION_TEXTS:
-        return append_text(option, text, source, options, refusal);
+        return append_text(target, text, refusal);
     }
     return false;
 }
 
+/* ---- Into the options of a run ---- */
+
+bool hs_option_store_count(const hs_option *option, uint64_t value, hs_options *options, hs_refusal *refusal) {
+    return put_count(option, value, hs_option_target(option, options), refusal);
+}
+
+bool hs_option_store_real(const hs_option *option, double value, hs_options *options, hs_refusal *refusal) {
+    return put_real(option, value, hs_option_target(option, options), refusal);
+}
+
+/* The first text of a stronger source replaces the list of a weaker one; further ones are added. */
 bool hs_option_store_text(const hs_option *option, const char *text, hs_source source, hs_options *options,
                           hs_refusal *refusal) {
     size_t rows;
     const size_t place = (size_t)(option - hs_option_table(&rows));
-    if (!store(option, text, source, options, refusal))
+    void *target = hs_option_target(option, options);
+    if (option->kind == HS_OPTION_TEXTS && options->sources[place] < source)
+        ((hs_texts *)target)->count = 0;
+    if (!hs_option_put_text(option, text, target, refusal))
         return false;
     options->sources[place] = source;
     return true;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "trainer/checkpoints/save.h"
+#include "trainer/model/build.h"
 #include "trainer/report.h"
 #include "trainer/text/sample.h"
 #include "trainer/train/clock.h"
@@ -47,35 +48,12 @@ static bool goes_on_with_levers(const hs_options *o) {
            o->sources[hs_option_find("levers") - hs_option_table(&rows)] <= HS_SOURCE_CHECKPOINT;
 }
 
-/* The inner dimensions of the decoder's products, forward and backward: levers are judged on them. */
-static hstep_status make_context(hs_run *run, hstep_error *error) {
-    const hs_options *o = run->options;
-    const uint64_t kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
-    const uint64_t depths[] = {o->width, o->width / o->heads * kv_heads, o->feed_forward,
-                               hstep_dataset_vocabulary(run->dataset), o->batch_size * o->context};
-    enum { DEPTHS = sizeof depths / sizeof depths[0] };
-    hstep_product_depth products[DEPTHS];
-    for (size_t i = 0; i < DEPTHS; ++i)
-        products[i] = (hstep_product_depth){(hstep_precision)o->precision, depths[i]};
-    const hstep_context_options context = {.backend = (hstep_backend)o->backend,
-                                           .threads = (unsigned)o->threads,
-                                           .levers = goes_on_with_levers(o) ? o->resumed.lever_set : o->levers,
-                                           .products = products,
-                                           .product_count = DEPTHS};
-    return hstep_context_create(&context, &run->context, error);
-}
-
 static hstep_status make_model(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
-    FORWARD(make_context(run, error));
-    run->decoder = hstep_decoder_defaults();
-    run->decoder.vocabulary = hstep_dataset_vocabulary(run->dataset);
-    run->decoder.width = o->width;
-    run->decoder.layers = o->layers;
-    run->decoder.heads = o->heads;
-    run->decoder.kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
-    run->decoder.feed_forward = o->feed_forward;
-    run->decoder.precision = (hstep_precision)o->precision;
+    const size_t vocabulary = hstep_dataset_vocabulary(run->dataset);
+    FORWARD(hs_context_of(o, goes_on_with_levers(o) ? o->resumed.lever_set : o->levers, vocabulary,
+                          o->batch_size * o->context, &run->context, error));
+    run->decoder = hs_decoder_of(o, vocabulary);
     return hstep_model_create_decoder(run->context, &run->decoder, &run->model, error);
 }
 

@@ -1,0 +1,30 @@
+#include "trainer/model/build.h"
+
+/* The inner dimensions of the decoder's products, forward and backward: levers are judged on them. */
+hstep_status hs_context_of(const hs_options *o, const char *levers, size_t vocabulary, size_t rows,
+                           hstep_context **context, hstep_error *error) {
+    const uint64_t kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
+    const uint64_t depths[] = {o->width, o->width / o->heads * kv_heads, o->feed_forward, vocabulary, rows};
+    enum { DEPTHS = sizeof depths / sizeof depths[0] };
+    hstep_product_depth products[DEPTHS];
+    for (size_t i = 0; i < DEPTHS; ++i)
+        products[i] = (hstep_product_depth){(hstep_precision)o->precision, depths[i]};
+    const hstep_context_options options = {.backend = (hstep_backend)o->backend,
+                                           .threads = (unsigned)o->threads,
+                                           .levers = levers,
+                                           .products = products,
+                                           .product_count = rows > 0 ? DEPTHS : DEPTHS - 1};
+    return hstep_context_create(&options, context, error);
+}
+
+hstep_decoder_config hs_decoder_of(const hs_options *o, size_t vocabulary) {
+    hstep_decoder_config decoder = hstep_decoder_defaults();
+    decoder.vocabulary = vocabulary;
+    decoder.width = o->width;
+    decoder.layers = o->layers;
+    decoder.heads = o->heads;
+    decoder.kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
+    decoder.feed_forward = o->feed_forward;
+    decoder.precision = (hstep_precision)o->precision;
+    return decoder;
+}
