@@ -497,5 +497,7 @@ hstep_status hs_cpu_create_with_lever(unsigned thread_count, const char *lever, 
         if (i != chosen_lever && i != tier->compact && tier->levers[i].exact &&
             detect(&tier->levers[i]) == HSTEP_LEVER_ACTIVE && tier->levers[i].detect)
             lever_set(*backend, i, HSTEP_LEVER_DISABLED, "left out on request");
+    if (!tier->levers[chosen_lever].exact)
+        lever_set(*backend, chosen_lever, HSTEP_LEVER_ACTIVE, "asked for");
     return HSTEP_OK;
 }

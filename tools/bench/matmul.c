@@ -1,8 +1,8 @@
 /*
- * Exact products beside OpenBLAS sgemm: every kit that this processor can run, fp16 and bf16, over seven shapes of a
- * decoder. Packing and the last rounding count on our side, and casting where the operands are f64 (--slots f64) and
- * not 16 bits; OpenBLAS gets f32 operands. Repeats are interleaved, a figure is the median of the ratios of each
- * repeat. One thread is timed by its processor time, several by the clock on the wall.
+ * Products beside OpenBLAS sgemm: every lever that this processor can use, fp16 and bf16, and oneDNN in f32 and bf16,
+ * over seven shapes of a decoder. Packing and the last rounding count on our side, and casting where the operands are
+ * f64 (--slots f64) and not 16 bits; OpenBLAS gets f32 operands. Repeats are interleaved, a figure is the median of the
+ * ratios of each repeat. One thread is timed by its processor time, several by the clock on the wall.
  *
  * OpenBLAS reads OPENBLAS_CORETYPE when it is loaded, so the program starts itself again with the kernel asked for: it
  * does not know every processor, and takes a slow kernel where it does not.
@@ -18,14 +18,30 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/onednn.h"
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
 #include "precision/format.h"
 
-enum { KITS = 4, PRECISIONS = 2, WAYS = KITS * PRECISIONS, MOST_REPEATS = 101 };
+enum { PRECISIONS = 2, MOST_REPEATS = 101, LAST_OF_OURS = 8, ONEDNN_F32 = 9, ONEDNN_BF16 = 10, WAYS = 11 };
 
-static const char *const kits[KITS] = {"cpu.avx512-bf16", "cpu.avx512", "cpu.avx2", "cpu.portable"};
 static const hstep_precision precisions[PRECISIONS] = {HSTEP_PRECISION_FP16, HSTEP_PRECISION_BF16};
+
+/* What is measured: levers in a precision (its place above), then oneDNN. */
+static const struct way {
+    const char *name;
+    int precision;
+} ways[WAYS] = {{"cpu.amx-bf16", 1},
+                {"cpu.amx-fp16", 0},
+                {"cpu.avx512-bf16", 1},
+                {"cpu.avx512", 0},
+                {"cpu.avx512", 1},
+                {"cpu.avx2", 0},
+                {"cpu.avx2", 1},
+                {"cpu.portable", 0},
+                {"cpu.portable", 1},
+                [ONEDNN_F32] = {"oneDNN f32", 0},
+                [ONEDNN_BF16] = {"oneDNN bf16", 1}};
 
 typedef struct shape {
     int m, n, k;
@@ -49,13 +65,6 @@ typedef struct operands {
     hs_buffer *buffers[PRECISIONS][3]; /* ours */
     bool wide;                         /* they are f64 */
 } operands;
-
-/* Whether a way is measured: its lever is there and computes in its precision by itself. */
-static bool takes_part(int way, const options *o, hs_backend *const *backends) {
-    const int kit = way / PRECISIONS;
-    return backends[kit] && (kit < KITS - 1 || o->portable) &&
-           (kit > 0 || precisions[way % PRECISIONS] == HSTEP_PRECISION_BF16);
-}
 
 static void *checked(void *memory) {
     if (!memory) {
@@ -151,18 +160,51 @@ static hs_program *make_program(const operands *p, int way, hs_backend *backend)
     return program;
 }
 
+/* In one of three ways: a program of ours, oneDNN, or else OpenBLAS. */
+typedef struct contender {
+    hs_backend *backend;
+    hs_program *program;
+    hs_onednn *onednn;
+} contender;
+
+static contender make_contender(const operands *p, int way, const options *o, hs_backend *const *backends) {
+    const shape *s = p->shape;
+    if (way == ONEDNN_F32)
+        return (contender){.onednn =
+                               hs_onednn_create(false, s->m, s->n, s->k, p->a_turned, p->b_turned, p->a, p->b, p->y)};
+    if (way == ONEDNN_BF16) {
+        hs_buffer *const *halves = p->buffers[ways[way].precision];
+        return (contender){.onednn = p->wide ? NULL
+                                             : hs_onednn_create(true, s->m, s->n, s->k, p->a_turned, p->b_turned,
+                                                                halves[0]->data, halves[1]->data, halves[2]->data)};
+    }
+    if (!backends[way] || (way >= LAST_OF_OURS - 1 && !o->portable))
+        return (contender){0};
+    return (contender){.backend = backends[way], .program = make_program(p, ways[way].precision, backends[way])};
+}
+
+static bool takes_part(const contender *c) { return c->program || c->onednn; }
+
+static void free_contender(contender *c) {
+    if (c->program)
+        c->backend->api->program_destroy(c->backend, c->program);
+    hs_onednn_destroy(c->onednn);
+}
+
 static void run_blas(const operands *p) {
     const shape *s = p->shape;
     cblas_sgemm(CblasRowMajor, p->a_turned ? CblasTrans : CblasNoTrans, p->b_turned ? CblasTrans : CblasNoTrans, s->m,
                 s->n, s->k, 1.0F, p->a, p->a_turned ? s->m : s->k, p->b, p->b_turned ? s->k : s->n, 0.0F, p->y, s->n);
 }
 
-/* Seconds of one product; backend NULL for OpenBLAS. */
-static double time_of(const operands *p, hs_backend *backend, hs_program *program, int inner, unsigned threads) {
+/* Seconds of one product; of OpenBLAS where `c` is empty. */
+static double time_of(const operands *p, const contender *c, int inner, unsigned threads) {
     const double start = now(threads);
     for (int i = 0; i < inner; i++)
-        if (backend)
-            (void)backend->api->program_run(backend, program, 0, 1, NULL);
+        if (c->program)
+            (void)c->backend->api->program_run(c->backend, c->program, 0, 1, NULL);
+        else if (c->onednn)
+            hs_onednn_run(c->onednn);
         else
             run_blas(p);
     return (now(threads) - start) / inner;
@@ -178,49 +220,56 @@ static double median(double *values, int count) {
     return values[count / 2];
 }
 
-/* One row of the table; the ratios go into `ratios`, 0 where a kit is not there. */
+/* One row of the table; the ratios go into `ratios`, 0 where a way is not there. */
 static void measure(const shape *s, const options *o, hs_backend *const *backends, double *ratios) {
-    static double blas[MOST_REPEATS], ours[WAYS][MOST_REPEATS], quotients[WAYS][MOST_REPEATS];
-    hs_backend *owner = backends[KITS - 1];
+    static double blas[MOST_REPEATS], theirs[WAYS][MOST_REPEATS], quotients[WAYS][MOST_REPEATS];
+    hs_backend *owner = backends[LAST_OF_OURS];
     operands p = make_operands(s, o, owner);
-    hs_program *programs[WAYS] = {NULL};
+    contender contenders[WAYS];
+    const contender openblas = {0};
     const double work = 2.0 * s->m * s->n * s->k;
     for (int way = 0; way < WAYS; way++)
-        if (takes_part(way, o, backends))
-            programs[way] = make_program(&p, way % PRECISIONS, backends[way / PRECISIONS]);
+        contenders[way] = make_contender(&p, way, o, backends);
     const int inner = 1 + (int)(0.004 / (work / 100e9));
     for (int repeat = -1; repeat < o->repeats; repeat++) {
         const int at = repeat < 0 ? 0 : repeat; /* the first one only warms up */
-        blas[at] = time_of(&p, NULL, NULL, inner, o->threads);
+        blas[at] = time_of(&p, &openblas, inner, o->threads);
         for (int way = 0; way < WAYS; way++)
-            if (programs[way]) {
-                ours[way][at] = time_of(&p, backends[way / PRECISIONS], programs[way], inner, o->threads);
-                quotients[way][at] = blas[at] / ours[way][at];
+            if (takes_part(&contenders[way])) {
+                theirs[way][at] = time_of(&p, &contenders[way], inner, o->threads);
+                quotients[way][at] = blas[at] / theirs[way][at];
             }
     }
     printf("%5d %6d %5d  %8.1f", s->m, s->n, s->k, work / median(blas, o->repeats) / 1e9);
     for (int way = 0; way < WAYS; way++) {
-        ratios[way] = programs[way] ? median(quotients[way], o->repeats) : 0.0;
-        if (programs[way])
-            printf("    %6.1f x%-5.2f", work / median(ours[way], o->repeats) / 1e9, ratios[way]);
-        if (programs[way])
-            backends[way / PRECISIONS]->api->program_destroy(backends[way / PRECISIONS], programs[way]);
+        ratios[way] = takes_part(&contenders[way]) ? median(quotients[way], o->repeats) : 0.0;
+        if (ratios[way] > 0.0)
+            printf("    %6.1f x%-5.2f", work / median(theirs[way], o->repeats) / 1e9, ratios[way]);
+        free_contender(&contenders[way]);
     }
     printf("\n");
     fflush(stdout);
     free_operands(&p, owner);
 }
 
+static bool is_listed(int way, const options *o, hs_backend *const *backends) {
+    if (way > LAST_OF_OURS)
+        return HS_BENCH_ONEDNN && (way == ONEDNN_F32 || !o->wide);
+    return backends[way] && (way < LAST_OF_OURS - 1 || o->portable);
+}
+
 static void print_head(const options *o, hs_backend *const *backends) {
+    const hs_backend *any = backends[LAST_OF_OURS];
     printf("%s; OpenBLAS kernel %s; %u thread%s; forms %s; %s operands; %d interleaved repeats\n",
-           backends[KITS - 1]->api->device(backends[KITS - 1]), openblas_get_corename(), o->threads,
-           o->threads == 1 ? "" : "s", o->forms, o->wide ? "f64" : "16-bit", o->repeats);
+           any->api->device(any), openblas_get_corename(), o->threads, o->threads == 1 ? "" : "s", o->forms,
+           o->wide ? "f64" : "16-bit", o->repeats);
     if (strcasecmp(openblas_get_corename(), o->core) != 0)
         printf("OpenBLAS has no kernel %s here: the ratios say nothing about it\n", o->core);
     printf("GFLOP/s and ratio to sgemm\n    m      n     k     sgemm");
     for (int way = 0; way < WAYS; way++)
-        if (takes_part(way, o, backends))
-            printf(" %11.11s %4s", kits[way / PRECISIONS] + 4, hstep_precision_name(precisions[way % PRECISIONS]));
+        if (is_listed(way, o, backends))
+            printf(" %11.11s %4.4s", ways[way].name + (way <= LAST_OF_OURS ? 4 : 0),
+                   way <= LAST_OF_OURS ? hstep_precision_name(precisions[ways[way].precision]) : "");
     printf("\n");
 }
 
@@ -284,30 +333,33 @@ static options read_options(int argc, char **argv) {
     return o;
 }
 
-/* OpenBLAS is loaded before main is reached. */
+/* OpenBLAS is loaded before main is reached, and oneDNN takes its threads from there too. */
 static void start_again_with(const options *o, char **argv) {
+    char threads[16];
+    (void)snprintf(threads, sizeof threads, "%u", o->threads);
     const char *core = getenv("OPENBLAS_CORETYPE");
     if (core && strcasecmp(core, o->core) == 0)
         return;
     setenv("OPENBLAS_CORETYPE", o->core, 1);
     setenv("OMP_WAIT_POLICY", "passive", 0);
+    setenv("OMP_NUM_THREADS", threads, 1);
     execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv) {
     const options o = read_options(argc, argv);
     start_again_with(&o, argv);
-    hs_backend *backends[KITS] = {NULL};
+    hs_backend *backends[WAYS] = {NULL};
     double ratios[SHAPES][WAYS] = {{0}};
-    for (int i = 0; i < KITS; i++)
-        (void)hs_cpu_create_with_lever(o.threads, kits[i], &backends[i], NULL);
-    checked(backends[KITS - 1]);
+    for (int i = 0; i <= LAST_OF_OURS; i++)
+        (void)hs_cpu_create_with_lever(o.threads, ways[i].name, &backends[i], NULL);
+    checked(backends[LAST_OF_OURS]);
     openblas_set_num_threads((int)o.threads);
     print_head(&o, backends);
     for (int i = 0; i < SHAPES; i++)
         measure(&shapes[i], &o, backends, ratios[i]);
     print_means(ratios);
-    for (int i = 0; i < KITS; i++)
+    for (int i = 0; i < WAYS; i++)
         if (backends[i])
             backends[i]->api->destroy(backends[i]);
     return 0;
