@@ -12,6 +12,7 @@
 #include "trainer/demonstration.h"
 #include "trainer/eval/command.h"
 #include "trainer/exit.h"
+#include "trainer/export/export.h"
 #include "trainer/inspect/inspect.h"
 #include "trainer/levers/levers.h"
 #include "trainer/options/words.h"
@@ -25,6 +26,7 @@ static void help(FILE *out) {
           "       trainer levers [--json] [--explain NAME] [--threads N]\n"
           "       trainer sample [OPTION...] CHECKPOINT\n"
           "       trainer eval [OPTION...] CHECKPOINT --data PATH...\n"
+          "       trainer export [OPTION...] CHECKPOINT\n"
           "       trainer inspect [--json] [--token-type T] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
           "       trainer --help | --version\n\n"
@@ -32,6 +34,7 @@ static void help(FILE *out) {
           "         (trainer train --help).\n"
           "sample   Lets a trained model go on from a prompt (trainer sample --help).\n"
           "eval     Loss and perplexity of a trained model on data (trainer eval --help).\n"
+          "export   Writes the weights of a checkpoint alone, for other tools (trainer export --help).\n"
           "levers   Judges and times every faster way to compute on this machine.\n"
           "inspect  Says what is in a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
@@ -107,11 +110,8 @@ int main(int argc, char **argv) {
         const char *name;
         int (*run)(int argc, char **argv);
         bool computes;
-    } commands[] = {{"train", hs_train, true},
-                    {"sample", hs_sample, true},
-                    {"eval", hs_eval, true},
-                    {"levers", hs_levers, true},
-                    {"inspect", hs_inspect, false}};
+    } commands[] = {{"train", hs_train, true},   {"sample", hs_sample, true},  {"eval", hs_eval, true},
+                    {"levers", hs_levers, true}, {"export", hs_export, false}, {"inspect", hs_inspect, false}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
@@ -119,9 +119,10 @@ int main(int argc, char **argv) {
             hs_threads_wait_briefly(argv);
         return finish(commands[i].run(argc - 1, argv + 1));
     }
-    static const char *const later[] = {"verify", "compare", "export"};
+    static const char *const later[] = {"verify", "compare"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
         if (strcmp(argv[1], later[i]) == 0)
             return hs_report_usage(NULL, "this version has no command '%s' yet", argv[1]);
-    return hs_report_usage(NULL, "unknown command '%s': there are train, sample, eval, levers and inspect", argv[1]);
+    return hs_report_usage(NULL, "unknown command '%s': there are train, sample, eval, export, levers and inspect",
+                           argv[1]);
 }

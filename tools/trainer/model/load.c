@@ -14,8 +14,7 @@ static int refuse(const char *path, const char *why) {
     return HS_EXIT_INPUT;
 }
 
-/* A file stands for itself, a folder for its newest good checkpoint. */
-static int find_file(const char *path, char *file, size_t size) {
+int hs_model_find(const char *path, char *file, size_t size) {
     struct stat status;
     hstep_found_checkpoint found = {0};
     hstep_skipped_checkpoint skipped = {0};
@@ -71,7 +70,7 @@ static int make_model(const char *path, hs_loaded_model *loaded) {
 int hs_model_load(const char *path, const hs_model_choices *choices, hs_loaded_model *loaded) {
     char file[HS_PATH_ROOM];
     *loaded = (hs_loaded_model){.vocabulary = 0};
-    int status = find_file(path, file, sizeof file);
+    int status = hs_model_find(path, file, sizeof file);
     if (status == HS_EXIT_DONE)
         status = read_vocabulary(file, &loaded->vocabulary);
     if (status == HS_EXIT_DONE)

@@ -22,6 +22,9 @@ typedef struct hs_loaded_model {
     hstep_model *model;
 } hs_loaded_model;
 
+/* The file that a path stands for: a file for itself, a folder for its newest good checkpoint. Reports as below. */
+int hs_model_find(const char *path, char *file, size_t size);
+
 /*
  * `path` is a checkpoint, or a folder, of which the newest one that verifies is taken. Returns HS_EXIT_DONE or reports;
  * hs_model_unload in either case.
