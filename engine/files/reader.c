@@ -223,17 +223,33 @@ static hstep_status verify_tensor(const hstep_tensor_file *file, const hstep_ten
     return status;
 }
 
-hstep_status hstep_tensor_file_verify(const hstep_tensor_file *file, hstep_error *error) {
+static hstep_status check_has_checksums(const hstep_tensor_file *file, hstep_error *error) {
     HS_RETURN_IF(file == NULL, error, HSTEP_ERROR_ARGUMENT, "no file was given");
     HS_RETURN_IF(!file->checksums, error, HSTEP_ERROR_INPUT_FILE,
                  "'%s' has no checksums: another program wrote it, so that damage would not be noticed",
                  hs_show_path(file->path).text);
+    return HSTEP_OK;
+}
+
+static hstep_status verify_range(const hstep_tensor_file *file, size_t first, size_t end, hstep_error *error) {
     void *chunk = malloc(HS_CHUNK);
     if (chunk == NULL)
         return hs_fail_memory(error, "a checksum");
     hstep_status status = HSTEP_OK;
-    for (size_t i = 0; i < file->count && status == HSTEP_OK; i++)
+    for (size_t i = first; i < end && status == HSTEP_OK; i++)
         status = verify_tensor(file, &file->tensors[i], chunk, error);
     free(chunk);
     return status;
+}
+
+hstep_status hstep_tensor_file_verify(const hstep_tensor_file *file, hstep_error *error) {
+    HS_FORWARD(check_has_checksums(file, error));
+    return verify_range(file, 0, file->count, error);
+}
+
+hstep_status hstep_tensor_file_verify_tensor(const hstep_tensor_file *file, size_t index, hstep_error *error) {
+    HS_FORWARD(check_has_checksums(file, error));
+    hstep_tensor_info info;
+    HS_FORWARD(hstep_tensor_file_tensor(file, index, &info, error));
+    return verify_range(file, index, index + 1, error);
 }

@@ -36,7 +36,7 @@ static void help(FILE *out) {
           "eval     Loss and perplexity of a trained model on data (trainer eval --help).\n"
           "export   Writes the weights of a checkpoint alone, for other tools (trainer export --help).\n"
           "levers   Judges and times every faster way to compute on this machine.\n"
-          "inspect  Says what is in a record file, a token shard or a text.\n\n"
+          "inspect  Says what is in a checkpoint, a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
           "  --precision P   fp16, bf16 or f64 [fp16]\n"
           "  --help          this text\n"

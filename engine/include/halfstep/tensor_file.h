@@ -104,6 +104,9 @@ HSTEP_API hstep_status hstep_tensor_file_read(const hstep_tensor_file *file, siz
  */
 HSTEP_API hstep_status hstep_tensor_file_verify(const hstep_tensor_file *file, hstep_error *error);
 
+/** The same for one tensor, so that every damaged one can be named; HSTEP_ERROR_ARGUMENT when there is no such one. */
+HSTEP_API hstep_status hstep_tensor_file_verify_tensor(const hstep_tensor_file *file, size_t index, hstep_error *error);
+
 #ifdef __cplusplus
 }
 #endif

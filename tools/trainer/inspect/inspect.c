@@ -11,12 +11,12 @@
 #include "trainer/report.h"
 
 /* The first that recognises a file says what is in it. */
-static const hs_inspect_kind *const kinds[] = {&hs_inspect_records, &hs_inspect_data};
+static const hs_inspect_kind *const kinds[] = {&hs_inspect_tensors, &hs_inspect_records, &hs_inspect_data};
 
 static void help(FILE *out) {
     fputs("Usage: trainer inspect [OPTION...] FILE\n\n"
-          "Says what is in a file: the records of a run, a token shard, or text. Every byte of it is read and\n"
-          "checked.\n\n"
+          "Says what is in a file: a checkpoint or another safetensors file, the records of a run, a token shard, or\n"
+          "text. Every byte of it is read and checked.\n\n"
           "  --json           one JSON object\n"
           "  --token-type T   how a shard without a header holds its tokens: auto, bytes, uint16, uint32 [auto]\n"
           "  --help           this text\n\n"
@@ -100,8 +100,16 @@ static int read_head(hs_inspection *inspection) {
     return reason == 0 ? HS_EXIT_DONE : refuse(inspection->path, strerror(reason));
 }
 
+/* Text from a file may hold what a terminal would obey. */
+static bool is_plain(const char *text) {
+    for (; *text != '\0'; ++text)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return false;
+    return true;
+}
+
 static void print_value(FILE *out, const json_t *value) {
-    if (json_is_string(value))
+    if (json_is_string(value) && is_plain(json_string_value(value)))
         fputs(json_string_value(value), out);
     else if (json_is_real(value))
         fputs(hs_digits_of(json_real_value(value)).text, out);
@@ -120,24 +128,54 @@ static void print_name(FILE *out, const char *prefix, const char *name) {
     fprintf(out, "%-24s%s", text, length >= 24 ? " " : "");
 }
 
+/* One element of an array of objects: its values on a line, the first in a column of its own. */
+static void print_row(FILE *out, json_t *row) {
+    const char *name;
+    json_t *value;
+    bool first = true;
+    json_object_foreach(row, name, value) {
+        fputs("  ", out);
+        if (first && json_is_string(value) && is_plain(json_string_value(value)) && json_object_size(row) > 1)
+            fprintf(out, "%-44s", json_string_value(value));
+        else
+            print_value(out, value);
+        first = false;
+    }
+}
+
+/* Objects and sentences get lines of their own. */
+static void print_array(FILE *out, json_t *array) {
+    size_t i;
+    json_t *element;
+    if (json_array_size(array) == 0)
+        fputc('-', out);
+    json_array_foreach(array, i, element) {
+        if (json_is_object(element)) {
+            fputc('\n', out);
+            print_row(out, element);
+        } else if (json_is_string(element) && strchr(json_string_value(element), ' ') != NULL) {
+            fputs("\n  ", out);
+            print_value(out, element);
+        } else {
+            fputs(i == 0 ? "" : " ", out);
+            print_value(out, element);
+        }
+    }
+}
+
 static void print_object(FILE *out, const char *prefix, json_t *object) {
     const char *name;
-    json_t *value, *element;
+    json_t *value;
     json_object_foreach(object, name, value) {
         if (json_is_object(value)) {
             print_object(out, name, value);
             continue;
         }
         print_name(out, prefix, name);
-        if (json_is_array(value)) {
-            size_t i;
-            json_array_foreach(value, i, element) {
-                fputs(i == 0 ? "" : " ", out);
-                print_value(out, element);
-            }
-        } else {
+        if (json_is_array(value))
+            print_array(out, value);
+        else
             print_value(out, value);
-        }
         fputc('\n', out);
     }
 }
@@ -148,13 +186,14 @@ static int describe(settings *s, json_t *found) {
         ++k;
     json_object_set_new(found, "kind", json_string(kinds[k]->name));
     hstep_error error = {0};
-    if (kinds[k]->describe(&s->inspection, found, &error) != HSTEP_OK)
+    const hstep_status status = kinds[k]->describe(&s->inspection, found, &error);
+    if (status != HSTEP_OK && json_array_size(json_object_get(found, "problems")) == 0)
         return hs_report_error(&error);
     if (s->json && (json_dumpf(found, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0 || puts("") == EOF))
         return HS_EXIT_OUTPUT;
     if (!s->json)
         print_object(stdout, "", found);
-    return HS_EXIT_DONE;
+    return status == HSTEP_OK ? HS_EXIT_DONE : hs_report_error(&error);
 }
 
 int hs_inspect(int argc, char **argv) {
