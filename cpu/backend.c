@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu/check_call.h"
+#include "engine/check_call.h"
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
 #include "cpu/memory.h"

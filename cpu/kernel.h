@@ -4,12 +4,6 @@
 
 #include "engine/backend.h"
 
-/* Host memory behind a view. */
-struct hs_buffer {
-    unsigned char *data;
-    size_t bytes;
-};
-
 /* What matrix products are made of in one precision on one instruction set (cpu/exact/product/kit.h). */
 typedef struct hs_kit hs_kit;
 

@@ -159,8 +159,11 @@ enum { HS_ADAMW_CAST = 3 };
 
 typedef struct hs_backend hs_backend;
 
-/* Memory of a backend. */
-typedef struct hs_buffer hs_buffer;
+/* Memory of a backend: the head of its own struct, where it needs more. */
+typedef struct hs_buffer {
+    unsigned char *data; /* NULL where the host does not see it */
+    size_t bytes;
+} hs_buffer;
 
 /* Calls that a backend has prepared. */
 typedef struct hs_program hs_program;

@@ -5,6 +5,7 @@
 
 #include "cpu/cpu.h"
 #include "engine/error.h"
+#include "vulkan/create.h"
 
 hstep_context_options hstep_context_defaults(void) {
     return (hstep_context_options){.backend = HSTEP_BACKEND_AUTO, .threads = 0, .levers = "exact"};
@@ -29,8 +30,7 @@ static hstep_status create_backend(const hstep_context_options *options, hs_back
     case HSTEP_BACKEND_CPU_REFERENCE:
         return hs_cpu_reference_create(backend, error);
     case HSTEP_BACKEND_VULKAN:
-        return hs_fail(error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
-                       "backend vulkan is not built into this version; choose cpu, cpu-reference or auto");
+        return hs_vulkan_create(&(hs_vulkan_choice){.device = options->device}, backend, error);
     }
     return hs_fail(error, HSTEP_ERROR_ARGUMENT, "unknown backend %d; choose one of hstep_backend",
                    (int)options->backend);

@@ -11,6 +11,8 @@ pkg-config          command pkg-config
 libjansson-dev      module jansson
 libxxhash-dev       module libxxhash
 libfp16-dev         header fp16.h
+libvulkan-dev       header vulkan/vulkan.h
+glslang-tools       command glslangValidator
 '
 
 test_packages='
@@ -19,7 +21,8 @@ clang               command clang
 libomp-dev          clang-header omp.h
 clang-format        command clang-format
 libcriterion-dev    module criterion
-glslang-tools       command glslangValidator
+mesa-vulkan-drivers file /usr/share/vulkan/icd.d/lvp_icd.*.json
+spirv-tools         command spirv-val
 python3             command python3
 python3-jsonschema  python jsonschema
 '
@@ -31,6 +34,7 @@ is_there() {
     module) command -v pkg-config >/dev/null && pkg-config --exists "$2" ;;
     header) command -v gcc >/dev/null && gcc -E -x c - <<<"#include <$2>" >/dev/null 2>&1 ;;
     clang-header) command -v clang >/dev/null && clang -fopenmp -E -x c - <<<"#include <$2>" >/dev/null 2>&1 ;;
+    file) compgen -G "$2" >/dev/null ;;
     python) command -v python3 >/dev/null && python3 -c "import $2" >/dev/null 2>&1 ;;
     esac
 }

@@ -37,6 +37,12 @@ void hs_parity_open(hs_parity *parity) {
     cr_assert_not_null(parity->exact[0][0]);
 }
 
+void hs_parity_open_on(hs_parity *parity, hs_backend *backend) {
+    *parity = (hs_parity){.only = backend->api->name};
+    cr_assert_eq(hs_cpu_reference_create(&parity->reference, NULL), HSTEP_OK);
+    parity->exact[0][0] = backend;
+}
+
 void hs_parity_close(hs_parity *parity) {
     parity->reference->api->destroy(parity->reference);
     for (size_t lever = 0; lever < HS_TEST_LEVERS; lever++)
@@ -81,7 +87,8 @@ void hs_parity_compare(hs_parity *parity, const hs_test_call *call, const char *
     for (size_t lever = 0; lever < HS_TEST_LEVERS; lever++)
         for (unsigned i = 0; i < HS_TEST_THREADS; i++)
             if (parity->exact[lever][i]) {
-                snprintf(where, sizeof where, "%s, %s, %s with %u threads", shape, what, hs_test_levers[lever], i + 1);
+                snprintf(where, sizeof where, "%s, %s, %s with %u threads", shape, what,
+                         parity->only ? parity->only : hs_test_levers[lever], i + 1);
                 compare_one(call, parity->exact[lever][i], expected, where);
             }
     parity->calls++;

@@ -21,7 +21,7 @@ typedef enum hstep_backend {
     HSTEP_BACKEND_AUTO = 0,
     HSTEP_BACKEND_CPU = 1,           /**< Threaded kernels; with exact levers, the bits of the reference. */
     HSTEP_BACKEND_CPU_REFERENCE = 2, /**< Plain single-threaded loops: the oracle. */
-    HSTEP_BACKEND_VULKAN = 3         /**< Not built yet: asking for it is HSTEP_ERROR_BACKEND_UNAVAILABLE. */
+    HSTEP_BACKEND_VULKAN = 3         /**< A Vulkan device (docs/vulkan.md), where this build and this system have it. */
 } hstep_backend;
 
 /** The inner dimension of products to come. */
@@ -51,6 +51,12 @@ typedef struct hstep_context_options {
     const hstep_product_depth *products;
     size_t product_count;
     int judge_anew; /**< Nonzero: verdicts that were kept do not count. */
+
+    /**
+     * Which device of the backend VULKAN: a number in the system's order, from 0, or a part of a device's name. NULL:
+     * the one that promises most.
+     */
+    const char *device;
 } hstep_context_options;
 
 /** AUTO backend, all processors, exact levers. */
@@ -69,7 +75,7 @@ HSTEP_API hstep_status hstep_context_create(const hstep_context_options *options
 /** Models and trainers made from the context must be destroyed first. NULL is ignored. */
 HSTEP_API void hstep_context_destroy(hstep_context *context);
 
-/** "cpu" or "cpu-reference"; lives as long as the context. */
+/** "cpu", "cpu-reference" or "vulkan"; lives as long as the context. */
 HSTEP_API const char *hstep_context_backend_name(const hstep_context *context);
 
 /** The processor's or device's own name. */

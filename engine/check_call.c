@@ -1,4 +1,4 @@
-#include "cpu/check_call.h"
+#include "engine/check_call.h"
 
 #include <string.h>
 

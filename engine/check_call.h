@@ -1,8 +1,8 @@
 /* What every kernel relies on, checked once when a program is made. */
-#ifndef HS_CPU_CHECK_CALL_H
-#define HS_CPU_CHECK_CALL_H
+#ifndef HS_ENGINE_CHECK_CALL_H
+#define HS_ENGINE_CHECK_CALL_H
 
-#include "cpu/kernel.h"
+#include "engine/backend.h"
 
 /* Whether operation, precision and the types of the operands go together, whatever else there is in the call. */
 bool hs_check_types(const hs_call *call);

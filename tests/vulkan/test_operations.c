@@ -1,0 +1,82 @@
+/* Every operation on the device against the reference, bit for bit, over shapes that sit on the edges of groups. */
+#include <criterion/criterion.h>
+
+#include "support/device.h"
+#include "support/parity.h"
+
+/* One list for all operations: each reads the fields it knows. Edges: 32 lanes, 64 rows, tiles and groups of 256. */
+static const struct shape {
+    size_t rows, columns, inner, table;
+    size_t sequences, queries, keys, heads, kv_heads, head_width;
+    size_t pitch;
+} shapes[] = {
+    {5, 7, 6, 9, 2, 5, 5, 4, 2, 6, 0},        {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0},
+    {0, 7, 3, 9, 1, 0, 3, 2, 1, 2, 0},        {3, 1, 0, 2, 3, 2, 7, 2, 2, 4, 3},
+    {13, 33, 17, 70, 2, 8, 9, 6, 3, 10, 5},   {65, 65, 33, 65, 3, 16, 16, 2, 2, 8, 7},
+    {3, 259, 70, 17, 1, 33, 40, 2, 1, 12, 2}, {130, 5, 40, 20, 1, 17, 17, 2, 1, 4, 0},
+};
+
+static hs_test_description describe(hs_operation operation, hstep_precision precision, const struct shape *s) {
+    hs_test_description d = hs_test_describe(operation);
+    d.precision = precision;
+    d.rows = s->rows, d.columns = s->columns, d.inner = s->inner, d.table = s->table;
+    d.sequences = s->sequences, d.queries = s->queries, d.keys = s->keys;
+    d.heads = s->heads, d.kv_heads = s->kv_heads, d.head_width = s->head_width;
+    d.pitch = s->pitch;
+    return d;
+}
+
+/* Whether the device computes the operation; those it lacks are refused when a plan is made. */
+static bool computes(const hs_backend *backend, hs_operation operation) {
+    const hs_call call = {.operation = operation};
+    return backend->api->supports(backend, &call);
+}
+
+/* The operands that may stand in 16 bits, as far as the backend takes them. */
+static unsigned compact_operands(const hs_backend *backend, const hs_test_description *description) {
+    hs_test_call *call = hs_test_call_create(description);
+    unsigned found = 0;
+    const hstep_dtype half = description->precision == HSTEP_PRECISION_FP16 ? HSTEP_DTYPE_FP16 : HSTEP_DTYPE_BF16;
+    for (uint32_t i = 0; i < call->call.input_count + call->call.output_count; i++) {
+        const bool output = i >= call->call.input_count;
+        hs_call one = call->call;
+        hs_view *view = output ? &one.outputs[i - one.input_count] : &one.inputs[i];
+        view->dtype = half;
+        if (backend->api->supports(backend, &one))
+            found |= output ? HS_TEST_OUTPUT(i - one.input_count) : HS_TEST_INPUT(i);
+    }
+    hs_test_call_destroy(call);
+    return found;
+}
+
+static void check_shapes(hs_parity *parity, hs_operation operation, hstep_precision precision, bool compact) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        hs_test_description d = describe(operation, precision, &shapes[i]);
+        if (compact)
+            d.compact = compact_operands(parity->exact[0][0], &d);
+        if (compact && d.compact == 0)
+            return;
+        hs_parity_check(parity, &d, i < 4 ? HS_PARITY_PLANTED : HS_PARITY_FULL);
+    }
+}
+
+static void check_operation(hs_operation operation) {
+    hs_parity parity;
+    hs_parity_open_on(&parity, hs_test_device());
+    if (computes(parity.exact[0][0], operation)) {
+        const hstep_precision last = hs_parity_has_products(operation) ? HSTEP_PRECISION_BF16 : HSTEP_PRECISION_F64;
+        for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= last; precision++)
+            check_shapes(&parity, operation, precision, false);
+        check_shapes(&parity, operation, HSTEP_PRECISION_FP16, true);
+        check_shapes(&parity, operation, HSTEP_PRECISION_BF16, true);
+        /* Both verdicts must have been seen, or equal flags would mean little. */
+        cr_assert_gt(parity.raised, 0, "%s", hs_operation_name(operation));
+        cr_assert_lt(parity.raised, parity.calls, "%s", hs_operation_name(operation));
+    }
+    hs_parity_close(&parity);
+}
+
+#define CHECK(operation)                                                                                               \
+    Test(operations, operation, .timeout = 60) { check_operation(HS_OP_##operation); }
+#define CHECK_ROW(id, name) CHECK(id)
+HS_OPERATIONS(CHECK_ROW)

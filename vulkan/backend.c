@@ -1,0 +1,148 @@
+/* A Vulkan device behind the engine's door. */
+#include "vulkan/backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "vulkan/create.h"
+#include "vulkan/program/program.h"
+
+static const hs_vk_backend *as_vulkan(const hs_backend *backend) { return (const hs_vk_backend *)backend; }
+
+static void destroy(hs_backend *base) {
+    hs_vk_backend *backend = (hs_vk_backend *)base;
+    if (backend->device.handle) {
+        (void)hs_vk_wait(&backend->device, backend->device.submitted, NULL);
+        hs_vk_pipelines_close(&backend->device, &backend->pipelines);
+        hs_vk_transfer_close(&backend->device, &backend->transfer);
+        hs_vk_heap_free(&backend->device, &backend->heap);
+        hs_vk_device_close(&backend->device);
+    }
+    free(backend);
+}
+
+static const char *device(const hs_backend *backend) { return as_vulkan(backend)->name; }
+
+static unsigned threads(const hs_backend *backend) {
+    (void)backend;
+    return 1;
+}
+
+static size_t levers(const hs_backend *backend, const hstep_lever **table) {
+    *table = as_vulkan(backend)->levers;
+    return HS_VK_LEVERS;
+}
+
+static bool supports(const hs_backend *backend, const hs_call *call) {
+    (void)backend;
+    return hs_vk_supports(call);
+}
+
+static size_t held(const hs_backend *backend) { return as_vulkan(backend)->held; }
+
+hstep_status hs_vk_take(hs_vk_backend *backend, size_t bytes, hs_vk_buffer *buffer, hstep_error *error) {
+    HS_FORWARD(hs_vk_heap_take(&backend->device, &backend->heap, bytes, buffer, error));
+    buffer->base.bytes = bytes;
+    backend->held += bytes;
+    const hstep_status status =
+        hs_vk_clear(&backend->device, &backend->transfer, buffer, 0, (size_t)buffer->size, error);
+    if (status != HSTEP_OK)
+        hs_vk_drop(backend, buffer);
+    return status;
+}
+
+void hs_vk_drop(hs_vk_backend *backend, hs_vk_buffer *buffer) {
+    if (!buffer->block)
+        return;
+    /* On a lost device nothing runs any more. */
+    (void)hs_vk_wait(&backend->device, backend->device.submitted, NULL);
+    backend->held -= buffer->base.bytes;
+    hs_vk_heap_give(&backend->device, &backend->heap, buffer);
+}
+
+static hstep_status buffer_create(hs_backend *base, size_t bytes, hs_buffer **buffer, hstep_error *error) {
+    hs_vk_buffer *made = calloc(1, sizeof *made);
+    if (!made)
+        return hs_fail_memory(error, "a buffer");
+    const hstep_status status = hs_vk_take((hs_vk_backend *)base, bytes, made, error);
+    if (status != HSTEP_OK)
+        free(made);
+    else
+        *buffer = &made->base;
+    return status;
+}
+
+static void buffer_destroy(hs_backend *base, hs_buffer *buffer) {
+    if (!buffer)
+        return;
+    hs_vk_drop((hs_vk_backend *)base, (hs_vk_buffer *)buffer);
+    free(buffer);
+}
+
+static hstep_status check_range(const hs_buffer *buffer, size_t offset, size_t bytes, hstep_error *error) {
+    HS_RETURN_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, error, HSTEP_ERROR_ARGUMENT,
+                 "bytes %zu to %zu + %zu lie outside a buffer of %zu", offset, offset, bytes, buffer->bytes);
+    return HSTEP_OK;
+}
+
+static hstep_status buffer_write(hs_backend *base, hs_buffer *buffer, size_t offset, const void *data, size_t bytes,
+                                 hstep_error *error) {
+    hs_vk_backend *backend = (hs_vk_backend *)base;
+    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    return hs_vk_write(&backend->device, &backend->transfer, (hs_vk_buffer *)buffer, offset, data, bytes, error);
+}
+
+static hstep_status buffer_read(hs_backend *base, const hs_buffer *buffer, size_t offset, void *data, size_t bytes,
+                                hstep_error *error) {
+    hs_vk_backend *backend = (hs_vk_backend *)base;
+    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    return hs_vk_read(&backend->device, &backend->transfer, (const hs_vk_buffer *)buffer, offset, data, bytes, error);
+}
+
+static hstep_status buffer_clear(hs_backend *base, hs_buffer *buffer, size_t offset, size_t bytes, hstep_error *error) {
+    hs_vk_backend *backend = (hs_vk_backend *)base;
+    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    return hs_vk_clear(&backend->device, &backend->transfer, (hs_vk_buffer *)buffer, offset, bytes, error);
+}
+
+static const hs_backend_api api = {.name = "vulkan",
+                                   .destroy = destroy,
+                                   .device = device,
+                                   .threads = threads,
+                                   .levers = levers,
+                                   .supports = supports,
+                                   .held = held,
+                                   .buffer_create = buffer_create,
+                                   .buffer_destroy = buffer_destroy,
+                                   .write = buffer_write,
+                                   .read = buffer_read,
+                                   .clear = buffer_clear,
+                                   .program_create = hs_vk_program_create,
+                                   .program_destroy = hs_vk_program_destroy,
+                                   .program_run = hs_vk_program_run,
+                                   .program_finish = hs_vk_program_finish};
+
+static hstep_status open_parts(hs_vk_backend *backend, const hs_vulkan_choice *choice, hstep_error *error) {
+    HS_FORWARD(hs_vk_device_open(&backend->device, choice, error));
+    HS_FORWARD(hs_vk_transfer_open(&backend->device, &backend->transfer, error));
+    return hs_vk_pipelines_open(&backend->device, &backend->pipelines, error);
+}
+
+hstep_status hs_vulkan_create(const hs_vulkan_choice *choice, hs_backend **backend, hstep_error *error) {
+    hs_vk_backend *made = calloc(1, sizeof *made);
+    if (!made)
+        return hs_fail_memory(error, "a backend");
+    made->base.api = &api;
+    made->levers[0] = (hstep_lever){.name = "vulkan.mirror",
+                                    .exact = 1,
+                                    .state = HSTEP_LEVER_ACTIVE,
+                                    .reason = "the reference's bits on the device"};
+    const hstep_status status = open_parts(made, choice, error);
+    if (status != HSTEP_OK) {
+        destroy(&made->base);
+        return status;
+    }
+    (void)snprintf(made->name, sizeof made->name, "%s, %s", made->device.facts.name, made->device.facts.driver);
+    *backend = &made->base;
+    return HSTEP_OK;
+}

@@ -1,0 +1,22 @@
+/*
+ * A Vulkan device as a backend: the bits of the CPU reference where the device keeps IEEE arithmetic (docs/vulkan.md).
+ * Vulkan is loaded when it is asked for; a program that never asks runs on machines without it.
+ */
+#ifndef HS_VULKAN_CREATE_H
+#define HS_VULKAN_CREATE_H
+
+#include "engine/backend.h"
+
+/* Which device: as few words as people say. */
+typedef struct hs_vulkan_choice {
+    const char *device; /* a number in the system's order, or a part of a name; NULL: the best one that serves */
+    bool hardware_only; /* no drivers that compute on the processor */
+} hs_vulkan_choice;
+
+/*
+ * HSTEP_ERROR_BACKEND_UNAVAILABLE, with the reason, where this build has no Vulkan, the system has none, no device fits
+ * the choice, or the device lacks what the shaders need (64-bit floats foremost).
+ */
+hstep_status hs_vulkan_create(const hs_vulkan_choice *choice, hs_backend **backend, hstep_error *error);
+
+#endif

@@ -1,0 +1,80 @@
+#include "vulkan/program/operations.h"
+
+#include "vulkan/program/record.h"
+
+#include "engine/check_call.h"
+
+/* Invocations of a group that takes elements; local_size_x in the shaders. */
+enum { GROUP = 256 };
+
+/* Elements of output 0, row by row (hs_find_element in the shaders). */
+static uint64_t by_element(const hs_call *call) {
+    const hs_view *y = &call->outputs[0];
+    return (uint64_t)hs_vk_rows(y) * ((hs_vk_columns(y) + GROUP - 1) / GROUP);
+}
+
+#define ELEMENTWISE(name)                                                                                              \
+    { .stages = {{HS_VK_SHADER_##name, by_element}}, .stage_count = 1, .flattens = true }
+
+const hs_vk_operation hs_vk_operations[HS_OP_COUNT] = {
+    [HS_OP_ADD] = ELEMENTWISE(add),
+};
+
+bool hs_vk_supports(const hs_call *call) {
+    if (!hs_check_types(call) || hs_vk_operations[call->operation].stage_count == 0)
+        return false;
+    /* Sums before their last rounding are the result itself in f64; the mirror keeps no others. */
+    return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;
+}
+
+static uint32_t type_bits(const hs_view *view) {
+    switch (view->dtype) {
+    case HSTEP_DTYPE_FP16:
+        return 1;
+    case HSTEP_DTYPE_BF16:
+        return 2;
+    case HSTEP_DTYPE_F64:
+    case HSTEP_DTYPE_I32:
+        break;
+    }
+    return 0;
+}
+
+hs_vk_variant hs_vk_variant_of(const hs_call *call, hs_vk_shader shader) {
+    const hs_vk_operation *operation = &hs_vk_operations[call->operation];
+    hs_vk_variant variant = {.shader = shader, .precision = (uint32_t)call->precision};
+    for (uint32_t i = 0; i < call->input_count; i++)
+        variant.types |= type_bits(&call->inputs[i]) << 2 * i;
+    for (uint32_t i = 0; i < call->output_count; i++)
+        variant.types |= type_bits(&call->outputs[i]) << 2 * (HS_VK_INPUTS + i);
+    variant.options = operation->options ? operation->options(call) : 0;
+    return variant;
+}
+
+static bool has_gaps(const hs_view *view) { return hs_vk_pitch(view) != hs_vk_columns(view); }
+
+/* Whether flattening changes neither what an operand is nor how it goes with the others. */
+static bool may_flatten(const hs_view *view, size_t elements) {
+    return view->rank < 2 || (!has_gaps(view) && hs_view_elements(view) == elements);
+}
+
+static void flatten(hs_view *view) {
+    view->dims[0] = hs_view_elements(view);
+    view->strides[0] = 1;
+    view->rank = 1;
+}
+
+hs_call hs_vk_flatten(const hs_call *call) {
+    hs_call flat = *call;
+    const size_t elements = hs_view_elements(&call->outputs[0]);
+    bool may = hs_vk_operations[call->operation].flattens && elements < UINT32_MAX;
+    for (uint32_t i = 0; i < call->input_count; i++)
+        may = may && may_flatten(&call->inputs[i], elements);
+    for (uint32_t i = 0; i < call->output_count; i++)
+        may = may && may_flatten(&call->outputs[i], elements);
+    for (uint32_t i = 0; may && i < call->input_count; i++)
+        flatten(&flat.inputs[i]);
+    for (uint32_t i = 0; may && i < call->output_count; i++)
+        flatten(&flat.outputs[i]);
+    return flat;
+}
