@@ -13,7 +13,7 @@
 
 /* Pieces end at multiples of this, which suits every kernel of the library; a piece is not worth a thread below so many
  * steps. */
-enum { UNIT = 16, WORTH_A_THREAD = 1 << 18 };
+enum { UNIT = 16, WORTH_A_THREAD = 1 << 20 };
 
 static bool fits(const hs_view *view) {
     return hs_rows(view) <= INT_MAX && hs_columns(view) <= INT_MAX && hs_pitch(view) <= INT_MAX;

@@ -6,7 +6,7 @@
 #include "support/choosing.h"
 #include "support/program.h"
 
-TestSuite(lever_gate, .init = hs_test_enter_cache, .fini = hs_test_leave_folder, .timeout = 120);
+TestSuite(lever_gate, .init = hs_test_enter_cache, .fini = hs_test_leave_folder, .timeout = 300);
 
 /* What the gate must find first, at which orientation and in which storage, NULL for any, and the depth that it shows
  * at, 0 for any. */

@@ -7,7 +7,7 @@
 #include "support/choosing.h"
 #include "support/program.h"
 
-TestSuite(lever_kept, .init = hs_test_enter_cache, .fini = hs_test_leave_folder, .timeout = 120);
+TestSuite(lever_kept, .init = hs_test_enter_cache, .fini = hs_test_leave_folder, .timeout = 300);
 
 static bool from_cache(unsigned threads, const hs_lever_request *request) {
     hs_test_chosen *c = hs_test_choose_with(HS_PLANTED_TURNED, threads, request);

@@ -8,7 +8,7 @@
 #include "support/choosing.h"
 #include "support/program.h"
 
-TestSuite(levers, .init = hs_test_enter_cache, .fini = hs_test_leave_folder, .timeout = 120);
+TestSuite(levers, .init = hs_test_enter_cache, .fini = hs_test_leave_folder, .timeout = 300);
 
 /* ---- Selections ---- */
 
