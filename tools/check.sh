@@ -18,7 +18,7 @@ check_format() {
         printf 'Not checked: the layout is that of clang-format %s, and here is version %s.\n' "$format_version" "$version"
         return 0
     fi
-    find precision optim engine cpu tools tests examples -name '*.[ch]' -print0 |
+    find precision optim engine cpu vulkan tools tests examples -name '*.[ch]' -print0 |
         xargs -0 clang-format --dry-run --Werror
 }
 
