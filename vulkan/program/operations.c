@@ -13,11 +13,51 @@ static uint64_t by_element(const hs_call *call) {
     return (uint64_t)hs_vk_rows(y) * ((hs_vk_columns(y) + GROUP - 1) / GROUP);
 }
 
+/* The same of input 0. */
+static uint64_t by_input(const hs_call *call) {
+    const hs_view *x = &call->inputs[0];
+    return (uint64_t)hs_vk_rows(x) * ((hs_vk_columns(x) + GROUP - 1) / GROUP);
+}
+
+/* Columns of output 0, 64 to a group. */
+static uint64_t by_column(const hs_call *call) { return (hs_vk_columns(&call->outputs[0]) + 63) / 64; }
+
+static uint32_t always_one(const hs_call *call) {
+    (void)call;
+    return 1;
+}
+
+static uint32_t without_base(const hs_call *call) { return call->input_count == 2; }
+
+static uint32_t adamw_options(const hs_call *call) {
+    return (call->attributes.decay ? 1U : 0U) | (call->output_count > HS_ADAMW_CAST ? 2U : 0U);
+}
+
 #define ELEMENTWISE(name)                                                                                              \
     { .stages = {{HS_VK_SHADER_##name, by_element}}, .stage_count = 1, .flattens = true }
 
 const hs_vk_operation hs_vk_operations[HS_OP_COUNT] = {
     [HS_OP_ADD] = ELEMENTWISE(add),
+    [HS_OP_MULTIPLY] = ELEMENTWISE(multiply),
+    [HS_OP_SCALE] = ELEMENTWISE(scale),
+    [HS_OP_FILL] = ELEMENTWISE(fill),
+    [HS_OP_LOG] = ELEMENTWISE(log),
+    [HS_OP_LOG_BACKWARD] = ELEMENTWISE(log_backward),
+    [HS_OP_SILU] = ELEMENTWISE(silu),
+    [HS_OP_SILU_BACKWARD] = ELEMENTWISE(silu_backward),
+    [HS_OP_SWIGLU] = ELEMENTWISE(swiglu),
+    [HS_OP_SWIGLU_BACKWARD] = ELEMENTWISE(swiglu_backward),
+    [HS_OP_ADAMW] = {{{HS_VK_SHADER_adamw, by_element}}, 1, .flattens = true, .options = adamw_options},
+    [HS_OP_ADD_BIAS] = {{{HS_VK_SHADER_add_bias, by_element}}, 1},
+    [HS_OP_TRANSPOSE] = {{{HS_VK_SHADER_transpose, by_element}}, 1},
+    [HS_OP_ROTARY] = {{{HS_VK_SHADER_rotary, by_element}}, 1},
+    [HS_OP_ROTARY_BACKWARD] = {{{HS_VK_SHADER_rotary, by_element}}, 1, .options = always_one},
+    [HS_OP_GATHER] = {{{HS_VK_SHADER_gather, by_element}}, 1},
+    [HS_OP_GATHER_BACKWARD] = {{{HS_VK_SHADER_gather_backward_base, by_element},
+                                {HS_VK_SHADER_gather_backward, by_column}},
+                               2,
+                               .options = without_base},
+    [HS_OP_STORE_ROWS] = {{{HS_VK_SHADER_store_rows, by_input}}, 1},
 };
 
 bool hs_vk_supports(const hs_call *call) {

@@ -1,0 +1,10 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "vulkan/shaders/common.glsl"
+
+void main() {
+    hs_element e = hs_find_element(HS_OUT(0));
+    if (!e.there)
+        return;
+    hs_put(HS_OUT(0), e, hs_load(HS_IN(0), hs_row(HS_IN(0), 0u), 0u));
+}
