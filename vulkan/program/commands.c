@@ -49,7 +49,7 @@ static size_t list_accesses(const hs_program *program, const hs_call *call, acce
         list[count++] = make_access(&call->inputs[i], call->operation == HS_OP_ADAMW && i == 0);
     for (uint32_t i = 0; i < call->output_count; i++)
         list[count++] = make_access(&call->outputs[i], true);
-    if (hs_vk_operations[call->operation].scratch) {
+    if (hs_vk_find(call)->scratch) {
         const uint64_t start = program->scratch.address, size = program->scratch.size;
         list[count++] = (access){start, start + size, size, size, true};
     }

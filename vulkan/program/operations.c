@@ -19,6 +19,12 @@ static uint64_t by_input(const hs_call *call) {
     return (uint64_t)hs_vk_rows(x) * ((hs_vk_columns(x) + GROUP - 1) / GROUP);
 }
 
+/* Tiles of 64 x 64 cells. */
+static uint64_t by_tile(const hs_call *call) {
+    const hs_view *y = &call->outputs[0];
+    return (uint64_t)((hs_vk_rows(y) + 63) / 64) * ((hs_vk_columns(y) + 63) / 64);
+}
+
 /* Columns of output 0, 64 to a group. */
 static uint64_t by_column(const hs_call *call) { return (hs_vk_columns(&call->outputs[0]) + 63) / 64; }
 
@@ -33,10 +39,16 @@ static uint32_t adamw_options(const hs_call *call) {
     return (call->attributes.decay ? 1U : 0U) | (call->output_count > HS_ADAMW_CAST ? 2U : 0U);
 }
 
+static uint32_t matmul_options(const hs_call *call) {
+    const hs_attributes *a = &call->attributes;
+    return (a->a_form == HSTEP_TRANSPOSE ? 1U : 0U) | (a->b_form == HSTEP_TRANSPOSE ? 2U : 0U);
+}
+
 #define ELEMENTWISE(name)                                                                                              \
     { .stages = {{HS_VK_SHADER_##name, by_element}}, .stage_count = 1, .flattens = true }
 
-const hs_vk_operation hs_vk_operations[HS_OP_COUNT] = {
+static const hs_vk_operation operations[HS_OP_COUNT] = {
+    [HS_OP_MATMUL] = {{{HS_VK_SHADER_matmul, by_tile}}, 1, .options = matmul_options},
     [HS_OP_ADD] = ELEMENTWISE(add),
     [HS_OP_MULTIPLY] = ELEMENTWISE(multiply),
     [HS_OP_SCALE] = ELEMENTWISE(scale),
@@ -60,8 +72,18 @@ const hs_vk_operation hs_vk_operations[HS_OP_COUNT] = {
     [HS_OP_STORE_ROWS] = {{{HS_VK_SHADER_store_rows, by_input}}, 1},
 };
 
+/* What is another shader in precision f64. */
+static const hs_vk_operation operations_f64[HS_OP_COUNT] = {
+    [HS_OP_MATMUL] = {{{HS_VK_SHADER_matmul_f64, by_tile}}, 1, .options = matmul_options},
+};
+
+const hs_vk_operation *hs_vk_find(const hs_call *call) {
+    const hs_vk_operation *of_f64 = &operations_f64[call->operation];
+    return call->precision == HSTEP_PRECISION_F64 && of_f64->stage_count ? of_f64 : &operations[call->operation];
+}
+
 bool hs_vk_supports(const hs_call *call) {
-    if (!hs_check_types(call) || hs_vk_operations[call->operation].stage_count == 0)
+    if (!hs_check_types(call) || hs_vk_find(call)->stage_count == 0)
         return false;
     /* Sums before their last rounding are the result itself in f64; the mirror keeps no others. */
     return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;
@@ -81,7 +103,7 @@ static uint32_t type_bits(const hs_view *view) {
 }
 
 hs_vk_variant hs_vk_variant_of(const hs_call *call, hs_vk_shader shader) {
-    const hs_vk_operation *operation = &hs_vk_operations[call->operation];
+    const hs_vk_operation *operation = hs_vk_find(call);
     hs_vk_variant variant = {.shader = shader, .precision = (uint32_t)call->precision};
     for (uint32_t i = 0; i < call->input_count; i++)
         variant.types |= type_bits(&call->inputs[i]) << 2 * i;
@@ -107,7 +129,7 @@ static void flatten(hs_view *view) {
 hs_call hs_vk_flatten(const hs_call *call) {
     hs_call flat = *call;
     const size_t elements = hs_view_elements(&call->outputs[0]);
-    bool may = hs_vk_operations[call->operation].flattens && elements < UINT32_MAX;
+    bool may = hs_vk_find(call)->flattens && elements < UINT32_MAX;
     for (uint32_t i = 0; i < call->input_count; i++)
         may = may && may_flatten(&call->inputs[i], elements);
     for (uint32_t i = 0; i < call->output_count; i++)

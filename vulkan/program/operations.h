@@ -28,7 +28,8 @@ typedef struct hs_vk_operation {
     uint32_t (*options)(const hs_call *call);
 } hs_vk_operation;
 
-extern const hs_vk_operation hs_vk_operations[HS_OP_COUNT];
+/* The row for a call of known operation and precision. */
+const hs_vk_operation *hs_vk_find(const hs_call *call);
 
 /* Whether the device computes such a call. */
 bool hs_vk_supports(const hs_call *call);

@@ -66,7 +66,7 @@ static hstep_status check(const hs_call *call, hstep_error *error) {
 /* Finds the pipelines of a call and widens *scratch to what it needs. */
 static hstep_status prepare(hs_vk_backend *backend, const hs_call *call, hs_vk_step *step, size_t *scratch,
                             hstep_error *error) {
-    const hs_vk_operation *operation = &hs_vk_operations[call->operation];
+    const hs_vk_operation *operation = hs_vk_find(call);
     step->cost = cost(call);
     step->stage_count = operation->stage_count;
     for (uint32_t i = 0; i < operation->stage_count; i++) {
