@@ -44,14 +44,16 @@ static bool read_name(const char *name, size_t length, uint64_t *step) {
     return digits == LEAST_DIGITS || name[start] != '0';
 }
 
-static bool is_checkpoint_name(const char *name, size_t length) {
-    uint64_t step = 0;
-    return read_name(name, length, &step);
+/* Whatever else a run saves beside its checkpoints is of the same format. */
+static bool is_saved_name(const char *name, size_t length) {
+    const size_t ending = sizeof ENDING - 1;
+    return length > ending && strncmp(name + length - ending, ENDING, ending) == 0;
 }
 
 static bool want_checkpoint(void *context, const char *name) {
     (void)context;
-    return is_checkpoint_name(name, strlen(name));
+    uint64_t step = 0;
+    return read_name(name, strlen(name), &step);
 }
 
 static int newest_first(const void *left, const void *right) {
@@ -229,7 +231,7 @@ hstep_status hs_checkpoint_keep(const hs_files *files, const char *folder, size_
     HS_RETURN_IF(folder == NULL || last == 0, error, HSTEP_ERROR_ARGUMENT,
                  "hstep_checkpoint_keep needs a folder, and keeps 1 checkpoint at least");
     size_t leftovers = 0, old = 0;
-    HS_FORWARD(hs_remove_leftovers(files, folder, is_checkpoint_name, &leftovers, error));
+    HS_FORWARD(hs_remove_leftovers(files, folder, is_saved_name, &leftovers, error));
     HS_FORWARD(keep(files, folder, last, best != 0, &old, error));
     if (removed != NULL)
         *removed = leftovers + old;

@@ -239,6 +239,16 @@ hstep_status hstep_records_write_checkpoint(hstep_records *records, const hstep_
     return hs_records_append(records, &record, error);
 }
 
+hstep_status hstep_records_write_dump(hstep_records *records, const hstep_dump_record *dump, hstep_error *error) {
+    CHECK_POINTERS(records, dump, error);
+    hs_record record = hs_record_begin("dump");
+    hs_put_integer(&record, record.root, "step", dump->step);
+    hs_put_integer(&record, record.root, "attempt", dump->attempt);
+    hs_put_text(&record, record.root, "path", dump->path);
+    hs_put_number(&record, record.root, "seconds", dump->seconds);
+    return hs_records_append(records, &record, error);
+}
+
 hstep_status hstep_records_write_resume(hstep_records *records, const hstep_resume_record *resume, hstep_error *error) {
     CHECK_POINTERS(records, resume, error);
     CHECK_LIST(resume->passed_over, resume->passed_over_count, error);

@@ -168,12 +168,13 @@ Test(checkpoint_folder, leftovers_go_and_files_at_work_stay, .init = hs_test_ent
     save_step(&run, 1, NAN);
     die_writing("checkpoint-00000001.safetensors");
     die_writing("checkpoint-00000002.safetensors");
+    die_writing("overflow-00000002-00000004.safetensors");
     die_writing("notes"); /* not ours to remove */
     hs_test_write_file("checkpoint-00000002.safetensors.tmp", "");
     hs_test_expect_ok(hs_atomic_begin(&at_work, &hs_files_posix, "checkpoint-00000003.safetensors", &e), &e);
-    cr_expect_eq(hs_test_count_names(".tmp"), 5);
+    cr_expect_eq(hs_test_count_names(".tmp"), 6);
     hs_test_expect_ok(hstep_checkpoint_keep(".", 1, 0, &removed, &e), &e);
-    cr_expect_eq(removed, 2);
+    cr_expect_eq(removed, 3);
     cr_expect_eq(hs_test_count_names(".tmp"), 3);
     hs_test_expect_ok(hs_atomic_write(&at_work, "whole", 5, 0, &e), &e);
     hs_test_expect_ok(hs_atomic_commit(&at_work, &e), &e);

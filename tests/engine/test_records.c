@@ -116,6 +116,19 @@ static hstep_update skipped_update(const char *operation, double norm) {
     return update;
 }
 
+Test(records, an_attempt_that_was_kept) {
+    const hstep_dump_record dump = {7, 9, "runs/a/overflow-00000007-00000009.safetensors", 0.25};
+    cr_assert_eq(hstep_records_write_dump(records, &dump, NULL), HSTEP_OK);
+    json_t *line = parse_line(0);
+    cr_expect_str_eq(text_of(line, "record"), "dump");
+    cr_expect_eq(integer_of(line, "step"), 7);
+    cr_expect_eq(integer_of(line, "attempt"), 9);
+    cr_expect_str_eq(text_of(line, "path"), dump.path);
+    cr_expect_eq(number_of(line, "seconds"), 0.25);
+    cr_expect_eq(json_object_size(line), 6);
+    json_decref(line);
+}
+
 Test(records, skip_names_its_overflow_and_has_no_norm) {
     const hstep_update update = skipped_update("blocks.0.attention", NAN);
     cr_assert_eq(hstep_records_write_update(records, &update, 0.5, NULL), HSTEP_OK);

@@ -17,7 +17,7 @@ import strict
 
 TINY = ("--width 8 --layers 1 --heads 2 --feed-forward 16 --context 8 --batch-size 2 --steps 8 --eval-every 4 "
         "--eval-batches 2 --warmup-steps 2 --threads 1 --quiet").split()
-KINDS = ["run", "update", "evaluation", "sample", "warning", "checkpoint", "resume", "end"]
+KINDS = ["run", "update", "evaluation", "sample", "warning", "checkpoint", "dump", "resume", "end"]
 
 
 def load_schema(path):
@@ -179,7 +179,8 @@ def main():
     records = load_schema(source / "docs" / "records.schema.json")
     demonstration = load_schema(source / "docs" / "demonstration.schema.json")
     skipping = train(records, trainer, "fp16 with skips", "--precision", "fp16", "--loss-scale", "16777216",
-                     "--max-loss-scale", "16777216")
+                     "--max-loss-scale", "16777216", "--dump-overflow", "1")
+    assert sum(line["record"] == "dump" for line in skipping) == 1
     check_skips(skipping)
     check_schema_bites(records, skipping)
     for precision in ("bf16", "f64"):

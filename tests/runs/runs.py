@@ -42,7 +42,7 @@ def records(folder):
         line.pop("tokens_per_second", None)
         if line["record"] == "end":
             del line["totals"]["seconds"]
-        if line["record"] not in ("run", "resume", "checkpoint"):
+        if line["record"] not in ("run", "resume", "checkpoint", "dump"):
             lines.append(line)
     return lines
 

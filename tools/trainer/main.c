@@ -16,6 +16,7 @@
 #include "trainer/inspect/inspect.h"
 #include "trainer/levers/levers.h"
 #include "trainer/options/words.h"
+#include "trainer/replay/command.h"
 #include "trainer/report.h"
 #include "trainer/sample/command.h"
 #include "trainer/threads.h"
@@ -27,6 +28,7 @@ static void help(FILE *out) {
           "       trainer sample [OPTION...] CHECKPOINT\n"
           "       trainer eval [OPTION...] CHECKPOINT --data PATH...\n"
           "       trainer export [OPTION...] CHECKPOINT\n"
+          "       trainer replay [OPTION...] FILE\n"
           "       trainer inspect [--json] [--token-type T] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
           "       trainer --help | --version\n\n"
@@ -35,6 +37,7 @@ static void help(FILE *out) {
           "sample   Lets a trained model go on from a prompt (trainer sample --help).\n"
           "eval     Loss and perplexity of a trained model on data (trainer eval --help).\n"
           "export   Writes the weights of a checkpoint alone, for other tools (trainer export --help).\n"
+          "replay   Runs an attempt that overflowed and was kept once more (trainer replay --help).\n"
           "levers   Judges and times every faster way to compute on this machine.\n"
           "inspect  Says what is in a checkpoint, a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
@@ -110,8 +113,9 @@ int main(int argc, char **argv) {
         const char *name;
         int (*run)(int argc, char **argv);
         bool computes;
-    } commands[] = {{"train", hs_train, true},   {"sample", hs_sample, true},  {"eval", hs_eval, true},
-                    {"levers", hs_levers, true}, {"export", hs_export, false}, {"inspect", hs_inspect, false}};
+    } commands[] = {{"train", hs_train, true},     {"sample", hs_sample, true},  {"eval", hs_eval, true},
+                    {"levers", hs_levers, true},   {"export", hs_export, false}, {"replay", hs_replay, true},
+                    {"inspect", hs_inspect, false}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
@@ -123,6 +127,6 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
         if (strcmp(argv[1], later[i]) == 0)
             return hs_report_usage(NULL, "this version has no command '%s' yet", argv[1]);
-    return hs_report_usage(NULL, "unknown command '%s': there are train, sample, eval, export, levers and inspect",
-                           argv[1]);
+    return hs_report_usage(
+        NULL, "unknown command '%s': there are train, sample, eval, export, replay, levers and inspect", argv[1]);
 }

@@ -100,7 +100,7 @@ HSTEP_API hstep_status hstep_checkpoint_find(const char *folder, hstep_found_che
 /**
  * Removes checkpoints: all but the newest `last` (at least 1) and, where `best` is nonzero, the one of the lowest
  * held-out loss, the earliest of equals. Those whose header does not verify count as neither and are left. Removes
- * temporary files of runs that were killed, too; files that a living process writes are told apart by a lock.
+ * temporary files of `.safetensors` files that killed processes were writing, too; a living process holds a lock.
  */
 HSTEP_API hstep_status hstep_checkpoint_keep(const char *folder, size_t last, int best, size_t *removed,
                                              hstep_error *error);

@@ -120,6 +120,14 @@ typedef struct hstep_checkpoint_record {
     double seconds;
 } hstep_checkpoint_record;
 
+/** A skipped attempt that was kept, to be run again. */
+typedef struct hstep_dump_record {
+    uint64_t step;    /**< The scheduled step that was attempted. */
+    uint64_t attempt; /**< As in the update record before. */
+    const char *path;
+    double seconds;
+} hstep_dump_record;
+
 /** A run that goes on. What stood in the file behind the checkpoint was cut off: it comes again. */
 typedef struct hstep_resume_record {
     uint64_t step; /**< Committed updates so far. */
@@ -187,6 +195,9 @@ HSTEP_API hstep_status hstep_records_write_warning(hstep_records *records, const
 
 HSTEP_API hstep_status hstep_records_write_checkpoint(hstep_records *records, const hstep_checkpoint_record *checkpoint,
                                                       hstep_error *error);
+
+HSTEP_API hstep_status hstep_records_write_dump(hstep_records *records, const hstep_dump_record *dump,
+                                                hstep_error *error);
 
 HSTEP_API hstep_status hstep_records_write_resume(hstep_records *records, const hstep_resume_record *resume,
                                                   hstep_error *error);

@@ -1,7 +1,4 @@
-/*
- * Sections of a checkpoint: "configuration" (every option), "data" (position in the data, and what the data is),
- * "levers" (what computed), and "run" (counts that stand in records, and how many bytes of records there are).
- */
+/* A run in a checkpoint: saving, and going on from one. */
 #include "trainer/checkpoints/save.h"
 
 #include <inttypes.h>
@@ -12,57 +9,16 @@
 
 #include <halfstep/checkpoint.h>
 
-#include "trainer/checkpoints/stored.h"
+#include "trainer/checkpoints/sections.h"
 #include "trainer/text/sample.h"
 #include "trainer/train/clock.h"
 
-enum { CONFIGURATION, DATA, LEVERS, RUN, SECTIONS };
-
 /* ---- Saving ---- */
 
-static json_t *overflows_as_json(const hs_tally *tally) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < tally->overflow_count; ++i)
-        if (json_array_append_new(list, json_pack("{s:s, s:I}", "operation", tally->overflows[i].operation, "count",
-                                                  (json_int_t)tally->overflows[i].count)) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    return list;
-}
-
-static json_t *run_as_json(const hs_run *run, bool finished) {
-    const hs_tally *t = &run->tally;
-    return json_pack("{s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "finished", finished, "warned", run->warned,
-                     "steps", (json_int_t)t->steps, "attempts", (json_int_t)t->attempts, "skipped",
-                     (json_int_t)t->skipped, "skipped_in_row", (json_int_t)t->skipped_in_row, "tokens",
-                     (json_int_t)t->tokens, "correct", (json_int_t)run->correct, "records_bytes",
-                     (json_int_t)hstep_records_size(run->records), "overflows", overflows_as_json(t));
-}
-
-static bool put_json(json_t *value, const char *name, hstep_section *section) {
-    char *text = value != NULL ? json_dumps(value, JSON_REAL_PRECISION(17)) : NULL;
-    json_decref(value);
-    *section = (hstep_section){name, text, text != NULL ? strlen(text) : 0};
-    return text != NULL;
-}
-
-static hstep_status put_position(const hs_run *run, hstep_section *section, hstep_error *error) {
-    size_t size = 0;
-    hstep_status status = hstep_dataset_save_position(run->dataset, &run->position, NULL, &size, error);
-    char *text = status == HSTEP_OK ? malloc(size + 1) : NULL;
-    if (status == HSTEP_OK && text == NULL)
-        return hs_no_memory(error);
-    if (status == HSTEP_OK)
-        status = hstep_dataset_save_position(run->dataset, &run->position, text, &size, error);
-    *section = (hstep_section){"data", text, size};
-    return status;
-}
-
-static hstep_status write_checkpoint(hs_run *run, const hstep_section *sections, hstep_error *error) {
+static hstep_status write_checkpoint(hs_run *run, const hs_sections *sections, hstep_error *error) {
     const double start = hs_now();
     char path[HS_PATH_ROOM];
-    const hstep_checkpoint_extras extras = {sections, SECTIONS, run->held_out_loss};
+    const hstep_checkpoint_extras extras = {sections->items, sections->count, run->held_out_loss};
     hstep_status status = hstep_checkpoint_path(run->folder, run->tally.steps, path, sizeof path, error);
     if (status == HSTEP_OK)
         status = hstep_checkpoint_save(run->trainer, path, &extras, error);
@@ -81,20 +37,11 @@ static hstep_status write_checkpoint(hs_run *run, const hstep_section *sections,
 hstep_status hs_run_save(hs_run *run, bool finished, hstep_error *error) {
     if (run->folder == NULL || (run->saved && run->saved_attempts == run->tally.attempts && !finished))
         return HSTEP_OK;
-    hstep_section sections[SECTIONS] = {{0}};
-    hstep_status status = put_position(run, &sections[DATA], error);
-    if (status == HSTEP_OK &&
-        (!put_json(hs_stored_configuration(run->options), "configuration", &sections[CONFIGURATION]) ||
-         !put_json(run_as_json(run, finished), "run", &sections[RUN])))
-        status = hs_no_memory(error);
-    const char *levers = hstep_context_lever_set(run->context);
-    sections[LEVERS] = (hstep_section){"levers", strdup(levers), strlen(levers)};
-    if (status == HSTEP_OK && sections[LEVERS].data == NULL)
-        status = hs_no_memory(error);
+    hs_sections sections;
+    hstep_status status = hs_sections_collect(run, finished, &sections, error);
     if (status == HSTEP_OK)
-        status = write_checkpoint(run, sections, error);
-    for (size_t i = 0; i < SECTIONS; ++i)
-        free((void *)(uintptr_t)sections[i].data);
+        status = write_checkpoint(run, &sections, error);
+    hs_sections_free(&sections);
     return status;
 }
 

@@ -293,13 +293,8 @@ int hs_stored_read(hs_options *options) {
 }
 
 int hs_stored_load(const char *path, hs_options *options) {
-    hstep_tensor_file *file = NULL;
-    hstep_error error = {0};
-    if (hstep_tensor_file_open(path, &file, &error) != HSTEP_OK)
-        return hs_report_error(&error);
     snprintf(options->resumed.path, sizeof options->resumed.path, "%s", path);
-    const int status = read_configuration(file, &options->resumed);
-    hstep_tensor_file_close(file);
+    const int status = read_sections(&options->resumed);
     return status == HS_EXIT_DONE ? take_over(options->resumed.configuration, options, path) : status;
 }
 

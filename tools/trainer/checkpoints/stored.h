@@ -16,7 +16,7 @@ json_t *hs_stored_configuration(const hs_options *options);
  */
 int hs_stored_read(hs_options *options);
 
-/* Takes over all that the checkpoint at `path` was configured with. Returns HS_EXIT_DONE or reports. */
+/* Takes over all that the checkpoint at `path` was configured with, and its levers. Returns HS_EXIT_DONE or reports. */
 int hs_stored_load(const char *path, hs_options *options);
 
 /* Frees what the functions above left in the options. */

@@ -28,3 +28,24 @@ hstep_decoder_config hs_decoder_of(const hs_options *o, size_t vocabulary) {
     decoder.precision = (hstep_precision)o->precision;
     return decoder;
 }
+
+hstep_trainer_config hs_trainer_config_of(const hs_options *o) {
+    hstep_trainer_config config = hstep_trainer_defaults((hstep_precision)o->precision);
+    config.adamw.beta1 = o->beta1;
+    config.adamw.beta2 = o->beta2;
+    config.adamw.epsilon = o->epsilon;
+    config.adamw.weight_decay = o->weight_decay;
+    config.adamw.grad_clip = o->grad_clip;
+    config.schedule = (hstep_schedule){
+        .kind = (hstep_schedule_kind)o->schedule,
+        .learning_rate = o->learning_rate,
+        .min_learning_rate = o->min_learning_rate,
+        .warmup_steps = o->warmup_steps,
+        .steps = o->steps,
+    };
+    config.scaler = o->scaler;
+    config.replicas = o->replicas;
+    config.micro_batches = o->micro_batches;
+    config.recompute = (hstep_recompute)o->recompute;
+    return config;
+}

@@ -29,8 +29,7 @@ int hs_model_find(const char *path, char *file, size_t size) {
     return found.found ? HS_EXIT_DONE : refuse(path, "there is no checkpoint in this folder that can be read");
 }
 
-/* The embedding says how many tokens there are. */
-static int read_vocabulary(const char *path, size_t *vocabulary) {
+int hs_model_vocabulary(const char *path, size_t *vocabulary) {
     hstep_tensor_file *file = NULL;
     hstep_tensor_info info = {0};
     hstep_error error = {0};
@@ -67,19 +66,26 @@ static int make_model(const char *path, hs_loaded_model *loaded) {
                                                                          : HS_EXIT_DONE;
 }
 
+int hs_model_check_options(const char *path, const hs_options *o) {
+    if (o->layers == 0 || o->heads == 0 || o->width == 0 || o->feed_forward == 0 || o->context == 0)
+        return refuse(path, "its configuration does not describe a model: it was not written by trainer train");
+    return HS_EXIT_DONE;
+}
+
 int hs_model_load(const char *path, const hs_model_choices *choices, hs_loaded_model *loaded) {
     char file[HS_PATH_ROOM];
     *loaded = (hs_loaded_model){.vocabulary = 0};
     int status = hs_model_find(path, file, sizeof file);
     if (status == HS_EXIT_DONE)
-        status = read_vocabulary(file, &loaded->vocabulary);
+        status = hs_model_vocabulary(file, &loaded->vocabulary);
     if (status == HS_EXIT_DONE)
         status = hs_stored_load(file, &loaded->options);
     if (status != HS_EXIT_DONE)
         return status;
     const hs_options *o = &loaded->options;
-    if (o->layers == 0 || o->heads == 0 || o->width == 0 || o->feed_forward == 0 || o->context == 0)
-        return refuse(file, "its configuration does not describe a model: it was not written by trainer train");
+    status = hs_model_check_options(file, o);
+    if (status != HS_EXIT_DONE)
+        return status;
     loaded->is_text = loaded->vocabulary == HSTEP_BYTE_VOCABULARY && o->token_type <= HSTEP_TOKENS_BYTES;
     choose(choices, &loaded->options);
     return make_model(file, loaded);

@@ -25,6 +25,12 @@ typedef struct hs_loaded_model {
 /* The file that a path stands for: a file for itself, a folder for its newest good checkpoint. Reports as below. */
 int hs_model_find(const char *path, char *file, size_t size);
 
+/* How many tokens a checkpoint's model knows: its embedding says it. Reports as below. */
+int hs_model_vocabulary(const char *path, size_t *vocabulary);
+
+/* Refuses options of a checkpoint that do not describe a model. Reports as below. */
+int hs_model_check_options(const char *path, const hs_options *options);
+
 /*
  * `path` is a checkpoint, or a folder, of which the newest one that verifies is taken. Returns HS_EXIT_DONE or reports;
  * hs_model_unload in either case.

@@ -78,6 +78,12 @@ static int check_scaler(const hs_options *o) {
     return HS_EXIT_DONE;
 }
 
+static int check_output(const hs_options *o) {
+    if (o->dump_overflow > 0 && o->records != NULL && o->out == NULL)
+        return hs_report_usage("train", "--dump-overflow needs a folder to keep attempts in: give --out, too");
+    return HS_EXIT_DONE;
+}
+
 int hs_options_check(const hs_options *options) {
     int status = check_data(options);
     if (status == HS_EXIT_DONE)
@@ -86,5 +92,7 @@ int hs_options_check(const hs_options *options) {
         status = check_schedule(options);
     if (status == HS_EXIT_DONE)
         status = check_scaler(options);
+    if (status == HS_EXIT_DONE)
+        status = check_output(options);
     return status;
 }

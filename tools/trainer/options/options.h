@@ -66,7 +66,7 @@ typedef struct hs_options {
     uint64_t threads, seed;
     const char *levers;
     const char *out, *records, *config;
-    uint64_t checkpoint_every, keep_checkpoints;
+    uint64_t checkpoint_every, keep_checkpoints, dump_overflow;
     double max_time;
     bool resume, allow_changes, dry_run, quiet, help;
     hs_resumed resumed;

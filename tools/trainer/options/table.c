@@ -148,6 +148,8 @@ static const hs_option TABLE[] = {
              "where there is none"},
     {.name = "allow-changes", .group = "Checkpoints", FLAG(allow_changes), .command_line_only = true,
      .help = "With --resume: options that this command gives may change the numbers of the run"},
+    {.name = "dump-overflow", .group = "Checkpoints", COUNT(dump_overflow, 0, LONG_RUN), .argument = "N", .initial = "0", .of_command = true,
+     .help = "Skipped attempts to keep, the first N of this command, as files in the run's folder that trainer replay runs again"},
     {.name = "max-time", .group = "Checkpoints", REAL(max_time, 0, 1e9), .argument = "SECONDS", .initial = "0", .of_command = true,
      .help = "Stop after the update in which this time is over, with a checkpoint; 0: no limit"},
     {.name = "quiet", .group = "Output", FLAG(quiet), .help = "No progress, no summary"},

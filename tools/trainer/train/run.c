@@ -58,24 +58,7 @@ static hstep_status make_model(hs_run *run, hstep_error *error) {
 }
 
 static hstep_status make_trainer(hs_run *run, hstep_error *error) {
-    const hs_options *o = run->options;
-    hstep_trainer_config config = hstep_trainer_defaults((hstep_precision)o->precision);
-    config.adamw.beta1 = o->beta1;
-    config.adamw.beta2 = o->beta2;
-    config.adamw.epsilon = o->epsilon;
-    config.adamw.weight_decay = o->weight_decay;
-    config.adamw.grad_clip = o->grad_clip;
-    config.schedule = (hstep_schedule){
-        .kind = (hstep_schedule_kind)o->schedule,
-        .learning_rate = o->learning_rate,
-        .min_learning_rate = o->min_learning_rate,
-        .warmup_steps = o->warmup_steps,
-        .steps = o->steps,
-    };
-    config.scaler = o->scaler;
-    config.replicas = o->replicas;
-    config.micro_batches = o->micro_batches;
-    config.recompute = (hstep_recompute)o->recompute;
+    const hstep_trainer_config config = hs_trainer_config_of(run->options);
     return hstep_trainer_create(run->model, &config, &run->trainer, error);
 }
 

@@ -36,6 +36,7 @@ typedef struct hs_run {
     hs_progress progress;
     double start;
     bool warned;      /* of many skips */
+    uint64_t dumps;   /* skipped attempts that this command was to keep so far */
     uint64_t correct; /* held-out sums answered right at the end */
 } hs_run;
 

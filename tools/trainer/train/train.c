@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "trainer/checkpoints/dump.h"
 #include "trainer/checkpoints/save.h"
 #include "trainer/exit.h"
 #include "trainer/options/options.h"
@@ -31,6 +32,9 @@ static hstep_status attempt(hs_run *run, hstep_update *update, hstep_error *erro
     if (status != HSTEP_OK)
         return status;
     hs_progress_update(&run->progress, update, run->tally.skipped);
+    status = hs_run_dump(run, update, error);
+    if (status != HSTEP_OK)
+        return status;
     return run->tally.attempts >= ATTEMPTS_BEFORE_WARNING ? hs_run_warn_of_skips(run, error) : HSTEP_OK;
 }
 
