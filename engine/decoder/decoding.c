@@ -136,17 +136,20 @@ hstep_status hstep_decoding_feed(hstep_decoding *decoding, const int32_t *tokens
 
 /* ---- Text ---- */
 
-/* Moves the context so that token `known - 1` of a row is the last one to be fed, and one that was fed is fed anew. */
+/*
+ * Moves the context so that token `known - 1` of a row is the last one to be fed, and one that was fed is fed anew. A
+ * context that moved stays where it is when the pass that follows fails: tried again, it gives the same token.
+ */
 static void slide(hstep_decoding *decoding, size_t known) {
-    if (decoding->length > 0 && known > decoding->origin) {
-        const size_t before = known - 1 - decoding->origin;
+    const bool inside = known > decoding->origin;
+    const size_t before = inside ? known - 1 - decoding->origin : 0;
+    if (inside && before < decoding->capacity) {
         if (before < decoding->length)
             decoding->length = before;
-        if (before < decoding->capacity)
-            return;
+        return;
     }
     const size_t half = decoding->capacity > 1 ? decoding->capacity / 2 : 1;
-    const size_t most = decoding->length > 0 ? half : decoding->capacity;
+    const size_t most = inside && decoding->length > 0 ? half : decoding->capacity;
     decoding->origin = known > most ? known - most : 0;
     decoding->length = 0;
 }

@@ -25,7 +25,8 @@ static void end(output *o) {
 
 static void put(output *o, const char *bytes) { cr_assert(hs_stream_put(&o->stream, bytes, strlen(bytes))); }
 
-static void expect(const output *o, const char *text) {
+static void expect(output *o, const char *text) {
+    cr_assert_eq(fflush(o->stream.out), 0);
     cr_assert_eq(o->size, strlen(text), "%s, not %s", o->text, text);
     cr_assert_arr_eq(o->text, text, o->size);
 }
