@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/check_call.h"
 #include "cpu/cpu.h"
 #include "cpu/kernel.h"
 #include "cpu/memory.h"
 #include "cpu/team.h"
+#include "engine/check_call.h"
 #include "precision/environment.h"
 
 enum { MOST_THREADS = 1024, REASON = 512 };

@@ -19,7 +19,7 @@ typedef enum hs_role {
     HS_ROLE_STATE,      /* rows that outlive a run: a cache. A node stores some of them */
     HS_ROLE_CACHE_ROWS, /* i32 [ROWS]: where the keys and values of a row stand in a cache */
     HS_ROLE_LAST_ROWS,  /* i32 [SEQUENCES]: the row of each sequence's last position */
-    HS_ROLE_COMPUTED /* a node's output */
+    HS_ROLE_COMPUTED    /* a node's output */
 } hs_role;
 
 typedef struct hs_value_info {

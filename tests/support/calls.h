@@ -94,8 +94,8 @@ hs_test_call *hs_test_call_create(const hs_test_description *description);
 void hs_test_call_destroy(hs_test_call *call);
 
 /*
- * Draws every input anew (and w and m of adamw, and the state of store_rows). Values that an operation needs in a range stay there whatever the
- * fill: log gets positive ones, adamw ordinary scalars and v >= 0.
+ * Draws every input anew (and w and m of adamw, and the state of store_rows). Values that an operation needs in a range
+ * stay there whatever the fill: log gets positive ones, adamw ordinary scalars and v >= 0.
  */
 void hs_test_call_fill(hs_test_call *call, hs_test_fill fill, uint64_t seed);
 

@@ -12,9 +12,9 @@ typedef struct hs_depths {
 
 /*
  * Judges lever `lever` of a backend at the policy's shapes and at `depths`, up to the first shape that it fails at, and
- * then, if it passed everywhere, times it. The verdict may come with what an earlier process measured: only what is missing is measured then, and *measured
- * tells whether anything was. The lever is left DISABLED. A failure says that the gate could not be held, not how it
- * ended; the verdict is empty then.
+ * then, if it passed everywhere, times it. The verdict may come with what an earlier process measured: only what is
+ * missing is measured then, and *measured tells whether anything was. The lever is left DISABLED. A failure says that
+ * the gate could not be held, not how it ended; the verdict is empty then.
  */
 hstep_status hs_gate_hold(hs_backend *backend, size_t lever, const hs_lever_facts *facts, const hs_depths *depths,
                           hs_verdict *verdict, bool *measured, hstep_error *error);

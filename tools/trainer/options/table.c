@@ -8,23 +8,23 @@
 #include "trainer/options/options.h"
 
 const hs_choice hs_precision_choices[] = {{"bf16", HSTEP_PRECISION_BF16},      {"fp16", HSTEP_PRECISION_FP16},
-                                       {"f64", HSTEP_PRECISION_F64},        {"bf16-fp32", HSTEP_PRECISION_BF16},
-                                       {"fp16-fp32", HSTEP_PRECISION_FP16}, {NULL, 0}};
+                                          {"f64", HSTEP_PRECISION_F64},        {"bf16-fp32", HSTEP_PRECISION_BF16},
+                                          {"fp16-fp32", HSTEP_PRECISION_FP16}, {NULL, 0}};
 const hs_choice hs_backend_choices[] = {{"auto", HSTEP_BACKEND_AUTO},
-                                     {"cpu", HSTEP_BACKEND_CPU},
-                                     {"cpu-reference", HSTEP_BACKEND_CPU_REFERENCE},
-                                     {"vulkan", HSTEP_BACKEND_VULKAN},
-                                     {NULL, 0}};
+                                        {"cpu", HSTEP_BACKEND_CPU},
+                                        {"cpu-reference", HSTEP_BACKEND_CPU_REFERENCE},
+                                        {"vulkan", HSTEP_BACKEND_VULKAN},
+                                        {NULL, 0}};
 static const hs_choice SCHEDULES[] = {
     {"constant", HSTEP_SCHEDULE_CONSTANT}, {"cosine", HSTEP_SCHEDULE_COSINE}, {NULL, 0}};
 static const hs_choice RECOMPUTATIONS[] = {
     {"none", HSTEP_RECOMPUTE_NONE}, {"blocks", HSTEP_RECOMPUTE_BLOCKS}, {NULL, 0}};
 static const hs_choice INITIALIZATIONS[] = {{"normal", HSTEP_INIT_NORMAL}, {"xavier", HSTEP_INIT_XAVIER}, {NULL, 0}};
 const hs_choice hs_token_type_choices[] = {{"auto", HSTEP_TOKENS_AUTO},
-                                        {"bytes", HSTEP_TOKENS_BYTES},
-                                        {"uint16", HSTEP_TOKENS_UINT16},
-                                        {"uint32", HSTEP_TOKENS_UINT32},
-                                        {NULL, 0}};
+                                           {"bytes", HSTEP_TOKENS_BYTES},
+                                           {"uint16", HSTEP_TOKENS_UINT16},
+                                           {"uint32", HSTEP_TOKENS_UINT32},
+                                           {NULL, 0}};
 
 /* Sizes beyond these are typing errors; what is too large for the machine is refused when memory is asked for. */
 #define MANY 1048576
