@@ -1,4 +1,4 @@
-# The Vulkan backend: its C files, and every vulkan/shaders/NAME.comp as SPIR-V in a C array. Vulkan itself is loaded at
+# The Vulkan backend: its C files, and every NAME.comp in vulkan/shaders and its folders as SPIR-V in a C array. Vulkan itself is loaded at
 # run time; building needs its headers and glslang, and without them the backend reports that it was not built.
 option(HALFSTEP_VULKAN "Build the Vulkan backend (needs Vulkan headers and glslangValidator)" ON)
 find_path(VULKAN_INCLUDE_DIR vulkan/vulkan.h)
@@ -8,9 +8,9 @@ if(HALFSTEP_VULKAN AND VULKAN_INCLUDE_DIR AND GLSLANG_VALIDATOR)
     set(HALFSTEP_BUILDS_VULKAN ON)
     file(GLOB vulkan_sources CONFIGURE_DEPENDS vulkan/*.c vulkan/device/*.c vulkan/program/*.c)
     list(FILTER vulkan_sources EXCLUDE REGEX "/not_built\\.c$")
-    file(GLOB vulkan_shaders CONFIGURE_DEPENDS vulkan/shaders/*.comp)
+    file(GLOB vulkan_shaders CONFIGURE_DEPENDS vulkan/shaders/*.comp vulkan/shaders/*/*.comp)
     # What shaders include: a change of any of it compiles them all again.
-    file(GLOB vulkan_includes CONFIGURE_DEPENDS vulkan/shaders/*.glsl)
+    file(GLOB vulkan_includes CONFIGURE_DEPENDS vulkan/shaders/*.glsl vulkan/shaders/*/*.glsl)
     set(vulkan_folder ${CMAKE_BINARY_DIR}/vulkan)
     set(vulkan_list "")
     set(vulkan_table "#include \"vulkan/program/pipelines.h\"\n\n")

@@ -28,6 +28,47 @@ static uint64_t by_tile(const hs_call *call) {
 /* Columns of output 0, 64 to a group. */
 static uint64_t by_column(const hs_call *call) { return (hs_vk_columns(&call->outputs[0]) + 63) / 64; }
 
+/* A group for each row of input 0. */
+static uint64_t by_row(const hs_call *call) { return hs_vk_rows(&call->inputs[0]); }
+
+static uint64_t by_output_row(const hs_call *call) { return hs_vk_rows(&call->outputs[0]); }
+
+static uint64_t once(const hs_call *call) {
+    (void)call;
+    return 1;
+}
+
+/* Rows of 4096 elements, whose sums a sum of a tensor adds up (reduction/tensor_sum.glsl). */
+static size_t sum_parts(size_t elements) { return elements / 4096 + (elements % 4096 != 0); }
+
+static uint64_t by_sum(const hs_call *call) { return sum_parts(hs_view_elements(&call->inputs[0])); }
+
+static size_t sum_scratch(const hs_call *call) { return by_sum(call) * sizeof(double); }
+
+static uint64_t by_losses(const hs_call *call) { return sum_parts(call->inputs[0].dims[0]); }
+
+static size_t losses_scratch(const hs_call *call) {
+    return (by_losses(call) + call->inputs[0].dims[0]) * sizeof(double);
+}
+
+/* Blocks of 64 rows, whose sums a sum down rows adds up (reduction/column_sum.glsl). */
+static size_t row_blocks(const hs_call *call) { return (hs_vk_rows(&call->inputs[0]) + 63) / 64; }
+
+static uint64_t by_block(const hs_call *call) { return row_blocks(call) * by_column(call); }
+
+static size_t blocks_scratch(const hs_call *call) {
+    return row_blocks(call) * hs_vk_columns(&call->inputs[0]) * sizeof(double);
+}
+
+static size_t gain_scratch(const hs_call *call) {
+    return blocks_scratch(call) + hs_vk_rows(&call->inputs[0]) * sizeof(double);
+}
+
+static uint32_t always_two(const hs_call *call) {
+    (void)call;
+    return 2;
+}
+
 static uint32_t always_one(const hs_call *call) {
     (void)call;
     return 1;
@@ -69,6 +110,31 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
                                 {HS_VK_SHADER_gather_backward, by_column}},
                                2,
                                .options = without_base},
+    [HS_OP_RMSNORM] = {{{HS_VK_SHADER_rmsnorm, by_row}}, 1},
+    [HS_OP_RMSNORM_BACKWARD_INPUT] = {{{HS_VK_SHADER_rmsnorm_backward_input, by_row}}, 1},
+    [HS_OP_RMSNORM_BACKWARD_GAIN] = {{{HS_VK_SHADER_rmsnorm_scales, by_row},
+                                      {HS_VK_SHADER_sum_rows, by_block},
+                                      {HS_VK_SHADER_sum_rows_last, by_column}},
+                                     3,
+                                     .scratch = gain_scratch,
+                                     .options = always_one},
+    [HS_OP_SUM_ROWS] = {{{HS_VK_SHADER_sum_rows, by_block}, {HS_VK_SHADER_sum_rows_last, by_column}},
+                        2,
+                        .scratch = blocks_scratch},
+    [HS_OP_SUM] = {{{HS_VK_SHADER_sum, by_sum}, {HS_VK_SHADER_sum_last, once}}, 2, .scratch = sum_scratch},
+    [HS_OP_SQUARE_SUM] = {{{HS_VK_SHADER_sum, by_sum}, {HS_VK_SHADER_sum_last, once}},
+                          2,
+                          .scratch = sum_scratch,
+                          .options = always_one},
+    [HS_OP_SOFTMAX] = {{{HS_VK_SHADER_softmax, by_row}}, 1},
+    [HS_OP_SOFTMAX_BACKWARD] = {{{HS_VK_SHADER_softmax_backward, by_row}}, 1},
+    [HS_OP_CROSS_ENTROPY] = {{{HS_VK_SHADER_cross_entropy, by_row},
+                              {HS_VK_SHADER_sum, by_losses},
+                              {HS_VK_SHADER_sum_last, once}},
+                             3,
+                             .scratch = losses_scratch,
+                             .options = always_two},
+    [HS_OP_CROSS_ENTROPY_BACKWARD] = {{{HS_VK_SHADER_cross_entropy_backward, by_output_row}}, 1},
     [HS_OP_STORE_ROWS] = {{{HS_VK_SHADER_store_rows, by_input}}, 1},
 };
 

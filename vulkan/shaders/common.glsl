@@ -72,6 +72,11 @@ uint64_t hs_row(uint slot, uint row) {
     return hs_call.record.operands[slot].address + uint64_t(row) * hs_call.record.operands[slot].pitch;
 }
 
+/* What the call works with, from its element `first` on. */
+hs_doubles hs_scratch(uint64_t first) {
+    return hs_doubles(hs_call.record.scratch + 8UL * first);
+}
+
 /* An element of a row, as the number that it is. */
 double hs_load(uint slot, uint64_t row, uint column) {
     if (hs_type(slot) == HS_TYPE_F64)

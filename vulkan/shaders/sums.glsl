@@ -26,4 +26,19 @@ double hs_fold_lanes(double lane) {
     return hs_lanes[0];
 }
 
+/* The largest of the first 32 invocations' values, for all of the group. Of several zeros any; NaN loses, or not. */
+double hs_fold_maximum(double lane) {
+    uint j = gl_LocalInvocationID.x;
+    barrier();
+    if (j < HS_LANES)
+        hs_lanes[j] = lane;
+    for (uint width = HS_LANES / 2u; width > 0u; width /= 2u) {
+        barrier();
+        if (j < width && hs_lanes[j + width] > hs_lanes[j])
+            hs_lanes[j] = hs_lanes[j + width];
+    }
+    barrier();
+    return hs_lanes[0];
+}
+
 #endif
