@@ -39,7 +39,7 @@ typedef struct hs_test_description {
     size_t heads, kv_heads, head_width;
     hstep_transpose a_form, b_form;
     size_t pitch;          /* elements added to every row of the operands that may have a pitch */
-    bool in_place;         /* add, gather_backward: the output is the first, or the third, input */
+    bool in_place;         /* output 0 is the input that it may be: add, gather_backward, cross_entropy_backward */
     bool without_base;     /* gather_backward with two inputs */
     bool random_positions; /* attention: any position below `keys`; else queries stand at the end, one after another */
     bool decay;            /* adamw */

@@ -115,7 +115,14 @@ static bool keeps_outputs(const hs_test_call *t) {
 static int shared_input(const hs_test_call *t) {
     if (!t->description.in_place)
         return -1;
-    return t->description.operation == HS_OP_GATHER_BACKWARD ? 2 : 0;
+    switch (t->description.operation) {
+    case HS_OP_GATHER_BACKWARD:
+        return 2;
+    case HS_OP_CROSS_ENTROPY_BACKWARD:
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 static void collect(const hs_test_call *t, hs_backend *backend, const image *inputs, const image *outputs,
