@@ -90,8 +90,8 @@ Test(levers_runs, the_record_of_a_run_tells_of_a_rejection) {
     hstep_context_destroy(context);
 }
 
-/* Updates whose scale is far too large, until one is applied: what each skip names. */
-static size_t name_overflows(hstep_context *context, hstep_overflow *overflows, size_t most) {
+/* Updates whose scale is far too large, until one is applied: what each skip names, explained before it happens. */
+static size_t name_overflows(hstep_context *context, hstep_explanation *explanations, size_t most) {
     hs_test_setup setup = decoder;
     setup.precision = HSTEP_PRECISION_BF16;
     setup.scaler = (hstep_scaler){.initial = 0x1p140, .minimum = 1, .maximum = 0x1p140, .growth_interval = 2000};
@@ -100,9 +100,14 @@ static size_t name_overflows(hstep_context *context, hstep_overflow *overflows, 
     size_t skips = 0;
     for (hstep_update update = {.outcome = HSTEP_SKIPPED}; update.outcome == HSTEP_SKIPPED && skips < most;) {
         hstep_error error = {0};
+        hstep_explanation *e = &explanations[skips];
+        hs_test_expect_ok(hstep_trainer_explain(run.trainer, &batch.batch, 1, e, &error), &error);
         hs_test_expect_ok(hstep_trainer_update(run.trainer, &batch.batch, 1, &update, &error), &error);
-        if (update.outcome == HSTEP_SKIPPED)
-            overflows[skips++] = update.overflow;
+        cr_assert_eq(e->overflowed, update.outcome == HSTEP_SKIPPED);
+        cr_expect_str_eq(e->overflow.operation, update.overflow.operation);
+        cr_expect_str_eq(e->overflow.tensor, update.overflow.tensor);
+        cr_expect_eq(e->overflow.index, update.overflow.index);
+        skips += update.outcome == HSTEP_SKIPPED;
     }
     hs_test_batch_destroy(&batch);
     hs_test_run_destroy(&run);
@@ -111,15 +116,22 @@ static size_t name_overflows(hstep_context *context, hstep_overflow *overflows, 
 
 Test(levers_runs, an_overflow_under_a_gated_lever_has_the_name_the_reference_gives_it) {
     enum { MOST = 12 };
-    static hstep_overflow expected[MOST], actual[MOST];
+    static hstep_explanation expected[MOST], actual[MOST];
     const size_t skips = name_overflows(context_with(HS_PLANTED_REVERSED, "exact"), expected, MOST);
     cr_assert_gt(skips, 2);
     cr_assert_eq(name_overflows(context_with(HS_PLANTED_REVERSED, "+planted.reversed"), actual, MOST), skips);
     for (size_t i = 0; i < skips; i++) {
-        cr_expect_str_eq(actual[i].operation, expected[i].operation);
-        cr_expect_str_eq(actual[i].tensor, expected[i].tensor);
-        cr_expect_str_eq(actual[i].kind, expected[i].kind);
-        cr_expect_eq(actual[i].index, expected[i].index);
+        cr_expect_str_eq(actual[i].overflow.operation, expected[i].overflow.operation);
+        cr_expect_str_eq(actual[i].overflow.tensor, expected[i].overflow.tensor);
+        cr_expect_str_eq(actual[i].overflow.kind, expected[i].overflow.kind);
+        cr_expect_eq(actual[i].overflow.index, expected[i].overflow.index);
+        cr_assert_eq(actual[i].operand_count, expected[i].operand_count);
+        for (size_t o = 0; o < actual[i].operand_count; o++) {
+            const hstep_operand *ours = &actual[i].operands[o], *theirs = &expected[i].operands[o];
+            cr_expect(ours->dtype == theirs->dtype && ours->mean == theirs->mean && ours->largest == theirs->largest &&
+                          ours->infinities == theirs->infinities && ours->nans == theirs->nans,
+                      "skip %zu, operand %zu: exact kernels compute what is told", i, o);
+        }
     }
 }
 
