@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "vulkan/create.h"
+#include "vulkan/probe.h"
 #include "vulkan/program/program.h"
 
 static const hs_vk_backend *as_vulkan(const hs_backend *backend) { return (const hs_vk_backend *)backend; }
@@ -128,16 +129,25 @@ static hstep_status open_parts(hs_vk_backend *backend, const hs_vulkan_choice *c
     return hs_vk_pipelines_open(&backend->device, &backend->pipelines, error);
 }
 
+/* The device must keep the processor's arithmetic, or it computes something else. */
+static hstep_status probe(hs_vk_backend *backend, hstep_error *error) {
+    hs_vk_verdict verdict;
+    HS_FORWARD(hs_vk_probe_run(backend, &verdict, backend->reason, sizeof backend->reason, error));
+    HS_RETURN_IF(verdict == HS_VK_MIRROR_OFF, error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
+                 "the Vulkan device %s does not keep IEEE arithmetic: %s", backend->device.facts.name, backend->reason);
+    backend->levers[0] =
+        (hstep_lever){.name = "vulkan.mirror", .exact = 1, .state = HSTEP_LEVER_ACTIVE, .reason = backend->reason};
+    return HSTEP_OK;
+}
+
 hstep_status hs_vulkan_create(const hs_vulkan_choice *choice, hs_backend **backend, hstep_error *error) {
     hs_vk_backend *made = calloc(1, sizeof *made);
     if (!made)
         return hs_fail_memory(error, "a backend");
     made->base.api = &api;
-    made->levers[0] = (hstep_lever){.name = "vulkan.mirror",
-                                    .exact = 1,
-                                    .state = HSTEP_LEVER_ACTIVE,
-                                    .reason = "the reference's bits on the device"};
-    const hstep_status status = open_parts(made, choice, error);
+    hstep_status status = open_parts(made, choice, error);
+    if (status == HSTEP_OK)
+        status = probe(made, error);
     if (status != HSTEP_OK) {
         destroy(&made->base);
         return status;
