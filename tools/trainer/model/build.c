@@ -1,5 +1,7 @@
 #include "trainer/model/build.h"
 
+#include <string.h>
+
 /* The inner dimensions of the decoder's products, forward and backward: levers are judged on them. */
 hstep_status hs_context_of(const hs_options *o, const char *levers, size_t vocabulary, size_t rows,
                            hstep_context **context, hstep_error *error) {
@@ -10,6 +12,7 @@ hstep_status hs_context_of(const hs_options *o, const char *levers, size_t vocab
     for (size_t i = 0; i < DEPTHS; ++i)
         products[i] = (hstep_product_depth){(hstep_precision)o->precision, depths[i]};
     const hstep_context_options options = {.backend = (hstep_backend)o->backend,
+                                           .device = strcmp(o->device, "any") != 0 ? o->device : NULL,
                                            .threads = (unsigned)o->threads,
                                            .levers = levers,
                                            .products = products,

@@ -1,7 +1,9 @@
 /* Options that are right one by one and contradict each other. Each message names the options and a way out. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
+#include <halfstep/context.h>
 #include <halfstep/data.h>
 
 #include "trainer/exit.h"
@@ -84,6 +86,13 @@ static int check_output(const hs_options *o) {
     return HS_EXIT_DONE;
 }
 
+static int check_device(const hs_options *o) {
+    if (strcmp(o->device, "any") != 0 && o->backend != HSTEP_BACKEND_VULKAN)
+        return hs_report_usage("train", "--device %s%s%s goes with --backend vulkan: give it too",
+                               hs_report_mark(o->device), o->device, hs_report_mark(o->device));
+    return HS_EXIT_DONE;
+}
+
 int hs_options_check(const hs_options *options) {
     int status = check_data(options);
     if (status == HS_EXIT_DONE)
@@ -94,5 +103,7 @@ int hs_options_check(const hs_options *options) {
         status = check_scaler(options);
     if (status == HS_EXIT_DONE)
         status = check_output(options);
+    if (status == HS_EXIT_DONE)
+        status = check_device(options);
     return status;
 }

@@ -62,7 +62,8 @@ typedef struct hs_options {
     uint64_t sample_tokens;
     double temperature;
 
-    int backend; /* hstep_backend */
+    int backend;        /* hstep_backend */
+    const char *device; /* "any", or which */
     uint64_t threads, seed;
     const char *levers;
     const char *out, *records, *config;

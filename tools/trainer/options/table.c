@@ -122,6 +122,8 @@ static const hs_option TABLE[] = {
 
     {.name = "backend", .group = "Run", CHOICE(backend, hs_backend_choices), .argument = "B", .initial = "auto",
      .help = "What computes"},
+    {.name = "device", .group = "Run", TEXT(device), .argument = "D", .initial = "any",
+     .free = true, .help = "Of --backend vulkan: a number, from 0, or a part of a device's name; any: the one that promises most"},
     {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
      .free = true, .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"},
     {.name = "levers", .group = "Run", TEXT(levers), .argument = "SET", .initial = "exact",
