@@ -2,6 +2,7 @@
 #include "engine/context.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu/cpu.h"
 #include "engine/error.h"
@@ -22,9 +23,20 @@ hstep_status hs_context_adopt(hs_backend *backend, hs_backend *reference, hstep_
     return HSTEP_OK;
 }
 
+/* A GPU where one will do. Levers that are named are the processor's, and so is plain C. */
+static bool takes_gpu(const hstep_context_options *options, hs_backend **backend) {
+    const char *levers = options->levers != NULL ? options->levers : "exact";
+    if (strcmp(levers, "exact") != 0 && strcmp(levers, "auto") != 0)
+        return false;
+    return hs_vulkan_create(&(hs_vulkan_choice){.automatic = true}, backend, NULL) == HSTEP_OK;
+}
+
 static hstep_status create_backend(const hstep_context_options *options, hs_backend **backend, hstep_error *error) {
     switch (options->backend) {
     case HSTEP_BACKEND_AUTO:
+        if (takes_gpu(options, backend))
+            return HSTEP_OK;
+        return hs_cpu_create(options->threads, backend, error);
     case HSTEP_BACKEND_CPU:
         return hs_cpu_create(options->threads, backend, error);
     case HSTEP_BACKEND_CPU_REFERENCE:
@@ -83,6 +95,12 @@ hstep_status hs_context_reference(hstep_context *context, hs_backend **reference
     *reference = context->reference;
     return HSTEP_OK;
 }
+
+hstep_status hstep_devices_list(hstep_device **devices, size_t *count, hstep_error *error) {
+    return hs_vulkan_list(devices, count, error);
+}
+
+void hstep_devices_free(hstep_device *devices) { free(devices); }
 
 const char *hstep_context_backend_name(const hstep_context *context) { return context->backend->api->name; }
 

@@ -3,8 +3,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "vulkan/create.h"
+#include "vulkan/device/facts.h"
 #include "vulkan/probe.h"
 #include "vulkan/program/program.h"
 
@@ -130,24 +132,33 @@ static hstep_status open_parts(hs_vk_backend *backend, const hs_vulkan_choice *c
 }
 
 /* The device must keep the processor's arithmetic, or it computes something else. */
-static hstep_status probe(hs_vk_backend *backend, hstep_error *error) {
+static hstep_status probe(hs_vk_backend *backend, const hs_vulkan_choice *choice, hstep_error *error) {
     hs_vk_verdict verdict;
     HS_FORWARD(hs_vk_probe_run(backend, &verdict, backend->reason, sizeof backend->reason, error));
     HS_RETURN_IF(verdict == HS_VK_MIRROR_OFF, error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
                  "the Vulkan device %s does not keep IEEE arithmetic: %s", backend->device.facts.name, backend->reason);
+    HS_RETURN_IF(choice->automatic && verdict != HS_VK_MIRROR, error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
+                 "the Vulkan device %s does not keep all of the reference's bits", backend->device.facts.name);
     backend->levers[0] =
         (hstep_lever){.name = "vulkan.mirror", .exact = 1, .state = HSTEP_LEVER_ACTIVE, .reason = backend->reason};
     return HSTEP_OK;
 }
 
+/* Where the kernel knows no GPU there is none, and no time is lost by starting drivers. */
+static bool may_have_gpu(void) {
+    return access("/dev/dri", F_OK) == 0 || access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
+}
+
 hstep_status hs_vulkan_create(const hs_vulkan_choice *choice, hs_backend **backend, hstep_error *error) {
+    HS_RETURN_IF(choice->automatic && !may_have_gpu(), error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
+                 "this system has no GPU");
     hs_vk_backend *made = calloc(1, sizeof *made);
     if (!made)
         return hs_fail_memory(error, "a backend");
     made->base.api = &api;
     hstep_status status = open_parts(made, choice, error);
     if (status == HSTEP_OK)
-        status = probe(made, error);
+        status = probe(made, choice, error);
     if (status != HSTEP_OK) {
         destroy(&made->base);
         return status;
@@ -155,4 +166,26 @@ hstep_status hs_vulkan_create(const hs_vulkan_choice *choice, hs_backend **backe
     (void)snprintf(made->name, sizeof made->name, "%s, %s", made->device.facts.name, made->device.facts.driver);
     *backend = &made->base;
     return HSTEP_OK;
+}
+
+static hstep_device describe(const hs_vk_facts *facts) {
+    hstep_device device = {.software = hs_vk_is_software(facts)};
+    (void)snprintf(device.name, sizeof device.name, "%s", facts->name);
+    (void)snprintf(device.driver, sizeof device.driver, "%.*s", (int)sizeof device.driver - 1, facts->driver);
+    (void)snprintf(device.refusal, sizeof device.refusal, "%s", facts->refusal ? facts->refusal : "");
+    return device;
+}
+
+hstep_status hs_vulkan_list(hstep_device **devices, size_t *count, hstep_error *error) {
+    hs_vk_instance instance;
+    hs_vk_facts *facts = NULL;
+    HS_FORWARD(hs_vk_instance_open(&instance, error));
+    hstep_status status = hs_vk_facts_list(&instance, &facts, count, error);
+    hs_vk_instance_close(&instance);
+    HS_FORWARD(status);
+    *devices = calloc(*count ? *count : 1, sizeof **devices);
+    for (size_t i = 0; *devices && i < *count; i++)
+        (*devices)[i] = describe(&facts[i]);
+    free(facts);
+    return *devices ? HSTEP_OK : hs_fail_memory(error, "the list of Vulkan devices");
 }

@@ -10,7 +10,7 @@
 /* Which device: as few words as people say. */
 typedef struct hs_vulkan_choice {
     const char *device; /* a number in the system's order, or a part of a name; NULL: the best one that serves */
-    bool hardware_only; /* no drivers that compute on the processor */
+    bool automatic;     /* nobody asked for it: only a real GPU that keeps all of the reference's bits will do */
 } hs_vulkan_choice;
 
 /*
@@ -18,5 +18,8 @@ typedef struct hs_vulkan_choice {
  * the choice, or the device lacks what the shaders need (64-bit floats foremost).
  */
 hstep_status hs_vulkan_create(const hs_vulkan_choice *choice, hs_backend **backend, hstep_error *error);
+
+/* All devices; the list is from malloc. HSTEP_ERROR_BACKEND_UNAVAILABLE where there is no Vulkan. */
+hstep_status hs_vulkan_list(hstep_device **devices, size_t *count, hstep_error *error);
 
 #endif

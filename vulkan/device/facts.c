@@ -112,7 +112,7 @@ hstep_status hs_vk_facts_list(const hs_vk_instance *instance, hs_vk_facts **list
     return HSTEP_OK;
 }
 
-static bool is_software(const hs_vk_facts *facts) { return facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+bool hs_vk_is_software(const hs_vk_facts *facts) { return facts->type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
 
 /* Higher is better. */
 static int rank(const hs_vk_facts *facts) {
@@ -180,7 +180,7 @@ hstep_status hs_vk_facts_choose(const hs_vk_facts *list, size_t count, const hs_
     int best = -1;
     const hs_vk_facts *refused = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (choice->hardware_only && is_software(&list[i]))
+        if (choice->automatic && hs_vk_is_software(&list[i]))
             continue;
         if (list[i].refusal) {
             refused = &list[i];

@@ -7,6 +7,9 @@
 /* The devices in the system's order, to be freed by the caller. */
 hstep_status hs_vk_facts_list(const hs_vk_instance *instance, hs_vk_facts **list, size_t *count, hstep_error *error);
 
+/* Whether the driver computes on the processor. */
+bool hs_vk_is_software(const hs_vk_facts *facts);
+
 /* The one to use, which serves. */
 hstep_status hs_vk_facts_choose(const hs_vk_facts *list, size_t count, const hs_vulkan_choice *choice, size_t *chosen,
                                 hstep_error *error);

@@ -18,7 +18,7 @@ extern "C" {
 typedef struct hstep_context hstep_context;
 
 typedef enum hstep_backend {
-    HSTEP_BACKEND_AUTO = 0,
+    HSTEP_BACKEND_AUTO = 0, /**< VULKAN on a GPU that keeps the reference's bits, else CPU. */
     HSTEP_BACKEND_CPU = 1,           /**< Threaded kernels; with exact levers, the bits of the reference. */
     HSTEP_BACKEND_CPU_REFERENCE = 2, /**< Plain single-threaded loops: the oracle. */
     HSTEP_BACKEND_VULKAN = 3         /**< A Vulkan device (docs/vulkan.md), where this build and this system have it. */
@@ -88,6 +88,25 @@ HSTEP_API unsigned hstep_context_threads(const hstep_context *context);
  * working memory. What is held but was never written may not take memory yet.
  */
 HSTEP_API size_t hstep_context_memory(const hstep_context *context);
+
+/** A device of the backend VULKAN. */
+typedef struct hstep_device {
+    char name[256];
+    char driver[256];
+    int software;      /**< 1 where the driver computes on the processor; AUTO never takes it. */
+    char refusal[128]; /**< Why it cannot serve; empty where it can. */
+} hstep_device;
+
+/**
+ * The devices in the system's order: their places are the numbers that hstep_context_options.device takes.
+ *
+ * @param devices  Gets an array, to be freed with hstep_devices_free.
+ * @return HSTEP_ERROR_BACKEND_UNAVAILABLE, with the reason, where this build or this system has no Vulkan.
+ */
+HSTEP_API hstep_status hstep_devices_list(hstep_device **devices, size_t *count, hstep_error *error);
+
+/** NULL is ignored. */
+HSTEP_API void hstep_devices_free(hstep_device *devices);
 
 /** Every lever known to the backend; returns how many, and their table, which lives as long as the context. */
 HSTEP_API size_t hstep_context_levers(const hstep_context *context, const hstep_lever **levers);

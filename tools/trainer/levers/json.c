@@ -63,9 +63,10 @@ int hs_levers_print_json(FILE *out, const hstep_context *context, const hstep_le
     for (size_t i = 0; i < count; ++i)
         if (only == NULL || only == &levers[i])
             json_array_append_new(array, lever_of(&levers[i]));
-    json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:o}", "schema", "halfstep.levers/1", "backend",
-                             hstep_context_backend_name(context), "device", hstep_context_device_name(context),
-                             "threads", (int)hstep_context_threads(context), "levers", array);
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "schema", "halfstep.levers/1", "backend",
+                  hstep_context_backend_name(context), "device", hstep_context_device_name(context), "threads",
+                  (int)hstep_context_threads(context), "levers", array, "devices", hs_levers_devices_json());
     if (root == NULL) {
         hs_report("no memory for the levers, or a name that is not UTF-8");
         return HS_EXIT_UNAVAILABLE;

@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "trainer/exit.h"
+#include "trainer/options/options.h"
 #include "trainer/options/words.h"
 #include "trainer/report.h"
 
 typedef struct settings {
     bool json, help;
-    const char *explain;
+    const char *explain, *device;
     unsigned threads;
+    int backend; /* hstep_backend */
 } settings;
 
 static void help(FILE *out) {
@@ -21,6 +23,8 @@ static void help(FILE *out) {
           "times them against the exact kernels. The verdicts are kept for later runs.\n\n"
           "  --json           one JSON object with every figure\n"
           "  --explain NAME   every shape that one lever was judged at and timed on\n"
+          "  --backend B      whose levers: auto, cpu, cpu-reference, vulkan [auto]\n"
+          "  --device D       of --backend vulkan: a number or a part of a name, from the list of devices\n"
           "  --threads N      processor threads; 0: as many as the process may use [0]\n"
           "  --help           this text\n",
           out);
@@ -36,8 +40,18 @@ static int read_threads(const char *text, unsigned *threads) {
     return HS_EXIT_DONE;
 }
 
-enum { JSON, EXPLAIN, THREADS, HELP, OPTIONS };
-static const char *const names[OPTIONS] = {"json", "explain", "threads", "help"};
+static int read_backend(const char *text, int *backend) {
+    for (const hs_choice *choice = hs_backend_choices; choice->name != NULL; ++choice)
+        if (strcmp(choice->name, text) == 0) {
+            *backend = choice->value;
+            return HS_EXIT_DONE;
+        }
+    return hs_report_usage("levers", "--backend %s%s%s: give auto, cpu, cpu-reference or vulkan", hs_report_mark(text),
+                           text, hs_report_mark(text));
+}
+
+enum { JSON, EXPLAIN, BACKEND, DEVICE, THREADS, HELP, OPTIONS };
+static const char *const names[OPTIONS] = {"json", "explain", "backend", "device", "threads", "help"};
 
 static int store(settings *s, int option, const char *value) {
     switch (option) {
@@ -46,6 +60,11 @@ static int store(settings *s, int option, const char *value) {
         break;
     case EXPLAIN:
         s->explain = value;
+        break;
+    case BACKEND:
+        return read_backend(value, &s->backend);
+    case DEVICE:
+        s->device = value;
         break;
     case THREADS:
         return read_threads(value, &s->threads);
@@ -70,7 +89,7 @@ static int parse(int argc, char **argv, settings *s) {
             return hs_report_usage("levers", "unexpected word '%s'", argv[i]);
         const char *value = NULL;
         const int option = find_option(argv[i], &value);
-        const bool wants_value = option == EXPLAIN || option == THREADS;
+        const bool wants_value = option >= EXPLAIN && option <= THREADS;
         if (option == OPTIONS)
             return hs_report_unknown_option("levers", argv[i], names, OPTIONS, "check its spelling");
         if (!wants_value && value != NULL)
@@ -109,6 +128,8 @@ static int print(const settings *s, const hstep_context *context) {
         hs_levers_explain(stdout, one);
     else
         hs_levers_print_table(stdout, context);
+    if (one == NULL)
+        hs_levers_print_devices(stdout);
     return HS_EXIT_DONE;
 }
 
@@ -121,7 +142,13 @@ int hs_levers(int argc, char **argv) {
         help(stdout);
         return HS_EXIT_DONE;
     }
-    const hstep_context_options options = {.threads = s.threads, .levers = "auto", .judge_anew = 1};
+    if (s.device != NULL && s.backend != HSTEP_BACKEND_VULKAN)
+        return hs_report_usage("levers", "--device goes with --backend vulkan: give it too");
+    const hstep_context_options options = {.backend = (hstep_backend)s.backend,
+                                           .device = s.device,
+                                           .threads = s.threads,
+                                           .levers = "auto",
+                                           .judge_anew = 1};
     hstep_context *context = NULL;
     hstep_error error = {0};
     if (hstep_context_create(&options, &context, &error) != HSTEP_OK)
