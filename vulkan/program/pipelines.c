@@ -3,23 +3,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vulkan/program/cache.h"
 #include "vulkan/program/record.h"
 #include "vulkan/program/spirv.h"
+
+static hstep_status create_cache(hs_vk_device *device, hs_vk_pipelines *pipelines, hstep_error *error) {
+    void *kept = hs_vk_cache_load(device->facts.uuid, &pipelines->kept);
+    const VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                            .initialDataSize = pipelines->kept,
+                                            .pInitialData = kept};
+    const hstep_status status =
+        hs_vk_check(device, device->vk.CreatePipelineCache(device->handle, &info, NULL, &pipelines->cache),
+                    "making a pipeline cache", error);
+    free(kept);
+    return status;
+}
 
 hstep_status hs_vk_pipelines_open(hs_vk_device *device, hs_vk_pipelines *pipelines, hstep_error *error) {
     const VkPushConstantRange push = {VK_SHADER_STAGE_COMPUTE_BIT, 0, HS_VK_PUSH_BYTES};
     const VkPipelineLayoutCreateInfo layout = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                                .pushConstantRangeCount = 1,
                                                .pPushConstantRanges = &push};
-    const VkPipelineCacheCreateInfo cache = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     *pipelines = (hs_vk_pipelines){0};
     HS_FORWARD(hs_vk_check(device, device->vk.CreatePipelineLayout(device->handle, &layout, NULL, &pipelines->layout),
                            "making a pipeline layout", error));
-    return hs_vk_check(device, device->vk.CreatePipelineCache(device->handle, &cache, NULL, &pipelines->cache),
-                       "making a pipeline cache", error);
+    return create_cache(device, pipelines, error);
+}
+
+/* Keeps the cache for the next time, where it has grown or shrunk. */
+static void keep(hs_vk_device *device, const hs_vk_pipelines *pipelines) {
+    size_t size = 0;
+    if (!pipelines->cache || device->lost ||
+        device->vk.GetPipelineCacheData(device->handle, pipelines->cache, &size, NULL) != VK_SUCCESS ||
+        size == pipelines->kept)
+        return;
+    void *data = malloc(size);
+    if (data && device->vk.GetPipelineCacheData(device->handle, pipelines->cache, &size, data) == VK_SUCCESS)
+        hs_vk_cache_save(device->facts.uuid, data, size);
+    free(data);
 }
 
 void hs_vk_pipelines_close(hs_vk_device *device, hs_vk_pipelines *pipelines) {
+    keep(device, pipelines);
     for (size_t i = 0; i < pipelines->count; i++)
         device->vk.DestroyPipeline(device->handle, pipelines->made[i].handle, NULL);
     free(pipelines->made);

@@ -35,6 +35,7 @@ typedef struct hs_vk_pipeline {
 typedef struct hs_vk_pipelines {
     VkPipelineLayout layout; /* one for all: an address and a number */
     VkPipelineCache cache;
+    size_t kept; /* bytes of the cache as it was found */
     hs_vk_pipeline *made;
     size_t count, room;
 } hs_vk_pipelines;

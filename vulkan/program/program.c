@@ -98,14 +98,17 @@ static hs_program *allocate(size_t count) {
 }
 
 static hstep_status upload_records(hs_vk_backend *backend, hs_program *program, hstep_error *error) {
+    hs_vk_record *records = calloc(program->count ? program->count : 1, sizeof *records);
+    if (!records)
+        return hs_fail_memory(error, "a program");
     for (size_t i = 0; i < program->count; i++) {
-        const hs_vk_record record = make_record(program, i);
-        const size_t offset = i * sizeof record;
-        program->steps[i].record = program->records.address + offset;
-        HS_FORWARD(hs_vk_write(&backend->device, &backend->transfer, &program->records, offset, &record, sizeof record,
-                               error));
+        records[i] = make_record(program, i);
+        program->steps[i].record = program->records.address + i * sizeof *records;
     }
-    return HSTEP_OK;
+    const hstep_status status = hs_vk_write(&backend->device, &backend->transfer, &program->records, 0, records,
+                                            program->count * sizeof *records, error);
+    free(records);
+    return status;
 }
 
 static hstep_status fill(hs_vk_backend *backend, const hs_call *calls, hs_program *program, hstep_error *error) {
