@@ -3,11 +3,14 @@
 usage: resume.py TRAINER
 """
 
+import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 import runs
 
@@ -112,6 +115,77 @@ def check_damage(trainer, folder, data):
     assert "none of its checkpoints verifies" in said, said
 
 
+def check_longer(trainer, folder, data):
+    """More steps for a run that is finished end as those of any run: with an evaluation of the weights it ends with."""
+    run = folder / "longer"
+    runs.train(trainer, *runs.TINY, *data, "--steps", "4", "--out", run)
+    runs.train(trainer, "--out", run, "--resume", "--steps", "7", "--allow-changes", "--quiet")
+    kinds = [line["record"] for line in runs.records(run)]
+    assert kinds[-4:] == ["update", "update", "evaluation", "end"], kinds
+    assert runs.records(run)[-2]["step"] == 7, runs.records(run)[-2]
+
+
+def check_records(trainer, folder, data):
+    """Records that the checkpoint does not know are not cut, be they of the same run or somebody's notes."""
+    run, elsewhere, notes = folder / "records", folder / "elsewhere.jsonl", folder / "notes"
+    stop = ["--max-time", "0.02", "--quiet"]
+    runs.train(trainer, *runs.TINY, *data, "--steps", "100000", "--out", run, *stop)
+    runs.train(trainer, "--out", run, "--resume", "--records", elsewhere, *stop)
+    runs.train(trainer, "--out", run, "--resume", "--records", elsewhere, *stop)
+    (run / "records.jsonl").write_bytes((run / "records.jsonl").read_bytes() * 40)
+    notes.write_bytes(b"a line of somebody's\n" * 100000)
+    for other, arguments in ((run / "records.jsonl", []), (notes, ["--records", notes])):
+        before = other.read_bytes()
+        said = runs.train(trainer, "--out", run, "--resume", *arguments, *stop, status=4)
+        assert "does not hold the records" in said and "--records" in said, said
+        assert other.read_bytes() == before, other
+    runs.train(trainer, "--out", run, "--resume", "--records", elsewhere, *stop)
+    steps = [line["step"] for line in map(json.loads, elsewhere.read_text().splitlines()) if line["record"] == "update"]
+    assert steps == list(range(steps[0], steps[-1] + 1)), steps
+    # A pipe is no file that one can go on in: the run waits for its reader, and may be told not to.
+    os.mkfifo(folder / "pipe")
+    waiting = subprocess.Popen([trainer, "train", "--out", run, "--resume", "--records", folder / "pipe"],
+                               stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.3)
+    assert waiting.poll() is None
+    waiting.terminate()
+    assert waiting.wait(30) == 130, waiting.returncode
+
+
+def check_two_at_once(trainer, folder, data):
+    """A second run in a folder is refused as long as the first one lives, and the records stay whole."""
+    run = folder / "two"
+    arguments = [*runs.TINY, *data, "--steps", "100000", "--out", str(run)]
+    first = subprocess.Popen([trainer, "train", *arguments, "--checkpoint-every", "1"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while not list(run.glob("checkpoint-*.safetensors")):
+            assert first.poll() is None, first.returncode
+            time.sleep(0.01)
+        for resume in ([], ["--resume"]):
+            said = runs.train(trainer, *arguments, *resume, "--max-time", "0.01", status=4)
+            assert "another run is writing there" in said, said
+    finally:
+        first.kill()
+        first.wait()
+    runs.train(trainer, "--out", run, "--resume", "--max-time", "0.01", "--quiet")
+    steps = [line["step"] for line in runs.records(run) if line["record"] == "update"]
+    assert steps == list(range(1, len(steps) + 1)), steps
+
+
+def check_no_room(trainer, folder, data):
+    """A checkpoint that finds no room ends the run, which says so in its last record."""
+    run = folder / "no-room"
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
+    result = subprocess.run([trainer, "train", *runs.TINY, *data, "--steps", "6", "--checkpoint-every", "3", "--out",
+                             run], stdin=subprocess.DEVNULL, capture_output=True, preexec_fn=limit)
+    assert result.returncode == 4, result
+    end = runs.records(run)[-1]
+    assert end["record"] == "end" and end["outcome"] == "failed" and "checkpoint-00000003" in end["message"], end
+
+
 def main():
     trainer = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
@@ -128,6 +202,10 @@ def main():
         check_refusals(trainer, folder, data)
         check_damage(trainer, folder, data)
         check_paths(trainer, folder)
+        check_longer(trainer, folder, data)
+        check_records(trainer, folder, data)
+        check_two_at_once(trainer, folder, data)
+        check_no_room(trainer, folder, data)
         check_levers(trainer, folder)
     print("ok")
 

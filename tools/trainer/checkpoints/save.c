@@ -99,31 +99,38 @@ static bool read_overflows(const json_t *list, hs_tally *tally) {
     return json_is_array(list);
 }
 
-static bool read_run(const json_t *stored, hs_run *run, uint64_t *records_bytes) {
+static bool read_place(const json_t *stored, hs_records_place *place) {
+    const char *print = json_string_value(json_object_get(stored, "records_print"));
+    if (print == NULL || strlen(print) >= sizeof place->print)
+        return false;
+    memcpy(place->print, print, strlen(print) + 1);
+    return get_count(stored, "records_bytes", &place->bytes);
+}
+
+static bool read_run(const json_t *stored, hs_run *run, hs_records_place *place) {
     hs_tally *t = &run->tally;
     run->warned = json_is_true(json_object_get(stored, "warned"));
     run->finished = json_is_true(json_object_get(stored, "finished"));
     return get_count(stored, "steps", &t->steps) && get_count(stored, "attempts", &t->attempts) &&
            get_count(stored, "skipped", &t->skipped) && get_count(stored, "skipped_in_row", &t->skipped_in_row) &&
            get_count(stored, "tokens", &t->tokens) && get_count(stored, "correct", &run->correct) &&
-           get_count(stored, "records_bytes", records_bytes) &&
-           read_overflows(json_object_get(stored, "overflows"), t) &&
+           read_place(stored, place) && read_overflows(json_object_get(stored, "overflows"), t) &&
            t->steps == hstep_trainer_optimizer_step(run->trainer);
 }
 
-static hstep_status restore_run(hs_run *run, const hstep_tensor_file *file, uint64_t *records_bytes,
+static hstep_status restore_run(hs_run *run, const hstep_tensor_file *file, hs_records_place *place,
                                 hstep_error *error) {
     char *text = NULL;
     size_t size = 0;
     const hstep_status status = read_section(file, "run", &text, &size, error);
     json_t *stored = status == HSTEP_OK ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    const bool right = stored != NULL && read_run(stored, run, records_bytes);
+    const bool right = stored != NULL && read_run(stored, run, place);
     json_decref(stored);
     free(text);
     return status == HSTEP_OK && !right ? damaged(run, "\"run\"", error) : status;
 }
 
-static hstep_status restore(hs_run *run, const hstep_tensor_file *file, uint64_t *records_bytes, hstep_error *error) {
+static hstep_status restore(hs_run *run, const hstep_tensor_file *file, hs_records_place *place, hstep_error *error) {
     hstep_checkpoint_state state;
     hstep_status status = hstep_checkpoint_read_state(file, &state, error);
     if (status == HSTEP_OK)
@@ -131,7 +138,7 @@ static hstep_status restore(hs_run *run, const hstep_tensor_file *file, uint64_t
     if (status == HSTEP_OK)
         status = hstep_checkpoint_restore(run->trainer, file, run->options->allow_changes, error);
     if (status == HSTEP_OK)
-        status = restore_run(run, file, records_bytes, error);
+        status = restore_run(run, file, place, error);
     if (status == HSTEP_OK)
         run->held_out_loss = state.held_out_loss;
     run->saved_attempts = run->tally.attempts;
@@ -139,11 +146,11 @@ static hstep_status restore(hs_run *run, const hstep_tensor_file *file, uint64_t
     return status;
 }
 
-hstep_status hs_run_restore(hs_run *run, uint64_t *records_bytes, hstep_error *error) {
+hstep_status hs_run_restore(hs_run *run, hs_records_place *place, hstep_error *error) {
     hstep_tensor_file *file = NULL;
     hstep_status status = hstep_tensor_file_open(run->options->resumed.path, &file, error);
     if (status == HSTEP_OK)
-        status = restore(run, file, records_bytes, error);
+        status = restore(run, file, place, error);
     hstep_tensor_file_close(file);
     return status;
 }

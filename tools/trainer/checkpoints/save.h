@@ -2,7 +2,7 @@
 #ifndef HS_TRAINER_SAVE_H
 #define HS_TRAINER_SAVE_H
 
-#include "trainer/train/run.h"
+#include "trainer/checkpoints/continued.h"
 
 /*
  * Writes a checkpoint and its record, and removes old checkpoints; does nothing where the run has no folder, or where
@@ -10,7 +10,7 @@
  */
 hstep_status hs_run_save(hs_run *run, bool finished, hstep_error *error);
 
-/* Puts the run where the checkpoint of options->resumed left it. *records_bytes: where its records go on. */
-hstep_status hs_run_restore(hs_run *run, uint64_t *records_bytes, hstep_error *error);
+/* Puts the run where the checkpoint of options->resumed left it. *place: where its records go on. */
+hstep_status hs_run_restore(hs_run *run, hs_records_place *place, hstep_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/checkpoints/continued.h"
 #include "trainer/checkpoints/stored.h"
 #include "trainer/text/sample.h"
 
@@ -19,11 +20,12 @@ static json_t *overflows_as_json(const hs_tally *tally) {
 
 static json_t *run_as_json(const hs_run *run, bool finished) {
     const hs_tally *t = &run->tally;
-    return json_pack("{s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "finished", finished, "warned", run->warned,
-                     "steps", (json_int_t)t->steps, "attempts", (json_int_t)t->attempts, "skipped",
+    const hs_records_place place = hs_records_here(run);
+    return json_pack("{s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "finished", finished, "warned",
+                     run->warned, "steps", (json_int_t)t->steps, "attempts", (json_int_t)t->attempts, "skipped",
                      (json_int_t)t->skipped, "skipped_in_row", (json_int_t)t->skipped_in_row, "tokens",
                      (json_int_t)t->tokens, "correct", (json_int_t)run->correct, "records_bytes",
-                     (json_int_t)hstep_records_size(run->records), "overflows", overflows_as_json(t));
+                     (json_int_t)place.bytes, "records_print", place.print, "overflows", overflows_as_json(t));
 }
 
 bool hs_sections_add(hs_sections *sections, const char *name, void *data, size_t size) {

@@ -1,6 +1,6 @@
 /*
  * Sections of what a run saves: "configuration" (every option), "data" (position in the data, and what the data is),
- * "levers" (what computed), and "run" (counts that stand in records, and how many bytes of records there are).
+ * "levers" (what computed), and "run" (counts that stand in records, and where records go on).
  */
 #ifndef HS_TRAINER_SECTIONS_H
 #define HS_TRAINER_SECTIONS_H

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "trainer/checkpoints/continued.h"
 #include "trainer/checkpoints/save.h"
 #include "trainer/model/build.h"
 #include "trainer/report.h"
@@ -85,39 +85,11 @@ static hstep_status make_window(hs_run *run, hstep_error *error) {
     return HSTEP_OK;
 }
 
-/* What stands in the records behind the checkpoint that the run goes on from. */
-typedef struct tail {
-    uint64_t acknowledgement; /* bytes of the checkpoint's own record, 0 where it was not written any more */
-    bool ended;               /* the last record of a run is there */
-} tail;
-
-/* Records that cannot be read back, such as those of standard output, tell nothing and are taken for whole. */
-static tail read_tail(const hs_run *run, uint64_t records_bytes) {
-    tail found = {0, true};
-    FILE *file = records_bytes > 0 ? fopen(run->records_path, "r") : NULL;
-    if (file != NULL && fseeko(file, (off_t)records_bytes, SEEK_SET) == 0) {
-        char text[4096];
-        text[fread(text, 1, sizeof text - 1, file)] = '\0';
-        const char *end = strchr(text, '\n'), *record = strstr(text, "\"record\":\"checkpoint\"");
-        if (record != NULL && end != NULL && record < end)
-            found.acknowledgement = (uint64_t)(end - text) + 1;
-        found.ended = strstr(text, "\"record\":\"end\"") != NULL;
-    }
-    if (file != NULL)
-        (void)fclose(file);
-    return found;
-}
-
-static hstep_status open_records(hs_run *run, uint64_t records_bytes, hstep_error *error) {
-    struct stat file;
-    run->continued = records_bytes > 0 && stat(run->records_path, &file) == 0 && S_ISREG(file.st_mode);
-    return run->continued ? hstep_records_continue(run->records_path, records_bytes, &run->records, error)
-                          : hstep_records_open(run->records_path, &run->records, error);
-}
-
 hstep_status hs_run_read_data(const hs_options *options, hs_run *run, hstep_error *error) {
-    *run = (hs_run){
-        .options = options, .position = {.seed = options->seed, .length = options->context}, .held_out_loss = NAN};
+    *run = (hs_run){.options = options,
+                    .lock = -1,
+                    .position = {.seed = options->seed, .length = options->context},
+                    .held_out_loss = NAN};
     FORWARD(load_data(run, error));
     return make_window(run, error);
 }
@@ -130,19 +102,19 @@ hstep_status hs_run_make(hs_run *run, hstep_error *error) {
 hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *error) {
     FORWARD(hs_run_read_data(options, run, error));
     FORWARD(hs_run_make(run, error));
-    uint64_t records_bytes = 0;
+    hs_records_place place = {0};
+    bool nothing_left = false;
     if (options->resumed.found)
-        FORWARD(hs_run_restore(run, &records_bytes, error));
+        FORWARD(hs_run_restore(run, &place, error));
     else
         FORWARD(hstep_model_initialize(run->model, (hstep_initialization)options->init, options->seed, error));
-    FORWARD(hs_output_choose(options, run->dataset, &run->folder, &run->records_path, error));
-    const tail behind = read_tail(run, records_bytes);
-    if (run->finished && run->tally.steps >= options->steps && behind.ended) {
+    FORWARD(hs_output_choose(options, run->dataset, &run->folder, &run->lock, &run->records_path, error));
+    FORWARD(hs_records_go_on(run, &place, &nothing_left, error));
+    if (nothing_left) {
         hs_report("the run in '%s' is finished after step %" PRIu64 ": nothing is left to do", options->out,
                   run->tally.steps);
         return HSTEP_OK;
     }
-    FORWARD(open_records(run, records_bytes + behind.acknowledgement, error));
     run->start = hs_now();
     hs_progress_start(&run->progress, run->context, (hstep_precision)options->precision, run->tally.steps,
                       options->steps, options->quiet);
@@ -158,10 +130,12 @@ hstep_status hs_run_fill_window(hs_run *run, hstep_error *error) {
 void hs_run_advance(hs_run *run) {
     run->position.windows += run->window_count * run->options->batch_size;
     run->held_out_loss = NAN;
+    run->finished = false;
 }
 
 hstep_status hs_run_destroy(hs_run *run, hstep_error *error) {
     const hstep_status status = run->records != NULL ? hstep_records_close(run->records, error) : HSTEP_OK;
+    hs_output_release(run->lock);
     free(run->folder);
     free(run->records_path);
     free(run->window);

@@ -20,10 +20,11 @@ typedef struct hs_run {
     hstep_model *model;
     hstep_trainer *trainer;
     char *folder; /* of checkpoints; NULL for none */
+    int lock;     /* on the folder; -1 for none */
     char *records_path;
     hstep_records *records;
     hstep_data_position position; /* of the next window */
-    bool finished;                /* in an earlier part: only the last record may be missing */
+    bool finished;                /* in an earlier part, and no step since: only the last record may be missing */
     bool continued;               /* records go on behind those of an earlier part */
     bool saved;                   /* the state after saved_attempts is in a checkpoint */
     uint64_t saved_attempts;

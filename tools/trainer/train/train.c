@@ -163,13 +163,13 @@ static int perform(hs_run *run) {
     const hstep_status saved = end.lost ? HSTEP_OK : hs_run_save(run, end.outcome == HSTEP_RUN_FINISHED, &end_error);
     if (saved != HSTEP_OK && status == HSTEP_OK)
         result = end_by_error(&end_error, saved, &end);
-    if (status == HSTEP_ERROR_OUTPUT_FILE)
-        return result;
+    /* Where a checkpoint found no room, the last record may. Where records found none, that was said already. */
+    const bool said = status == HSTEP_ERROR_OUTPUT_FILE;
     status = hs_run_warn_of_skips(run, &end_error);
     if (status == HSTEP_OK)
         status = hs_run_write_end(run, end.outcome, end.outcome == HSTEP_RUN_FINISHED ? NULL : end.message, &end_error);
     if (status != HSTEP_OK)
-        return hs_report_error(&end_error);
+        return said ? result : hs_report_error(&end_error);
     if (strcmp(run->records_path, "-") != 0)
         hs_progress_say(&run->progress, "records: %s", run->records_path);
     return result;
