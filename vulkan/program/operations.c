@@ -88,6 +88,9 @@ static uint32_t matmul_options(const hs_call *call) {
 #define ELEMENTWISE(name)                                                                                              \
     { .stages = {{HS_VK_SHADER_##name, by_element}}, .stage_count = 1, .flattens = true }
 
+#define ONE_STAGE(name, groups)                                                                                        \
+    { .stages = {{HS_VK_SHADER_##name, groups}}, .stage_count = 1 }
+
 static const hs_vk_operation operations[HS_OP_COUNT] = {
     [HS_OP_MATMUL] = {{{HS_VK_SHADER_matmul, by_tile}}, 1, .options = matmul_options},
     [HS_OP_ADD] = ELEMENTWISE(add),
@@ -101,17 +104,17 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
     [HS_OP_SWIGLU] = ELEMENTWISE(swiglu),
     [HS_OP_SWIGLU_BACKWARD] = ELEMENTWISE(swiglu_backward),
     [HS_OP_ADAMW] = {{{HS_VK_SHADER_adamw, by_element}}, 1, .flattens = true, .options = adamw_options},
-    [HS_OP_ADD_BIAS] = {{{HS_VK_SHADER_add_bias, by_element}}, 1},
-    [HS_OP_TRANSPOSE] = {{{HS_VK_SHADER_transpose, by_element}}, 1},
-    [HS_OP_ROTARY] = {{{HS_VK_SHADER_rotary, by_element}}, 1},
+    [HS_OP_ADD_BIAS] = ONE_STAGE(add_bias, by_element),
+    [HS_OP_TRANSPOSE] = ONE_STAGE(transpose, by_element),
+    [HS_OP_ROTARY] = ONE_STAGE(rotary, by_element),
     [HS_OP_ROTARY_BACKWARD] = {{{HS_VK_SHADER_rotary, by_element}}, 1, .options = always_one},
-    [HS_OP_GATHER] = {{{HS_VK_SHADER_gather, by_element}}, 1},
+    [HS_OP_GATHER] = ONE_STAGE(gather, by_element),
     [HS_OP_GATHER_BACKWARD] = {{{HS_VK_SHADER_gather_backward_base, by_element},
                                 {HS_VK_SHADER_gather_backward, by_column}},
                                2,
                                .options = without_base},
-    [HS_OP_RMSNORM] = {{{HS_VK_SHADER_rmsnorm, by_row}}, 1},
-    [HS_OP_RMSNORM_BACKWARD_INPUT] = {{{HS_VK_SHADER_rmsnorm_backward_input, by_row}}, 1},
+    [HS_OP_RMSNORM] = ONE_STAGE(rmsnorm, by_row),
+    [HS_OP_RMSNORM_BACKWARD_INPUT] = ONE_STAGE(rmsnorm_backward_input, by_row),
     [HS_OP_RMSNORM_BACKWARD_GAIN] = {{{HS_VK_SHADER_rmsnorm_scales, by_row},
                                       {HS_VK_SHADER_sum_rows, by_block},
                                       {HS_VK_SHADER_sum_rows_last, by_column}},
@@ -126,16 +129,16 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
                           2,
                           .scratch = sum_scratch,
                           .options = always_one},
-    [HS_OP_SOFTMAX] = {{{HS_VK_SHADER_softmax, by_row}}, 1},
-    [HS_OP_SOFTMAX_BACKWARD] = {{{HS_VK_SHADER_softmax_backward, by_row}}, 1},
+    [HS_OP_SOFTMAX] = ONE_STAGE(softmax, by_row),
+    [HS_OP_SOFTMAX_BACKWARD] = ONE_STAGE(softmax_backward, by_row),
     [HS_OP_CROSS_ENTROPY] = {{{HS_VK_SHADER_cross_entropy, by_row},
                               {HS_VK_SHADER_sum, by_losses},
                               {HS_VK_SHADER_sum_last, once}},
                              3,
                              .scratch = losses_scratch,
                              .options = always_two},
-    [HS_OP_CROSS_ENTROPY_BACKWARD] = {{{HS_VK_SHADER_cross_entropy_backward, by_output_row}}, 1},
-    [HS_OP_STORE_ROWS] = {{{HS_VK_SHADER_store_rows, by_input}}, 1},
+    [HS_OP_CROSS_ENTROPY_BACKWARD] = ONE_STAGE(cross_entropy_backward, by_output_row),
+    [HS_OP_STORE_ROWS] = ONE_STAGE(store_rows, by_input),
 };
 
 /* What is another shader in precision f64. */
