@@ -21,13 +21,8 @@ typedef struct settings {
     bool json, help;
 } settings;
 
-#define MANY 1048576
-#define TARGET(field) .offset = offsetof(settings, field)
-#define COUNT(field, least, most) TARGET(field), .kind = HS_OPTION_COUNT, .minimum = least, .maximum = most
-#define CHOICE(field, list) TARGET(field), .kind = HS_OPTION_CHOICE, .choices = list
-#define TEXT(field) TARGET(field), .kind = HS_OPTION_TEXT
-#define TEXTS(field) TARGET(field), .kind = HS_OPTION_TEXTS
-#define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG
+#define HS_SETTINGS settings
+#include "trainer/options/rows.h"
 
 /* clang-format off */
 static const hs_option table[] = {
@@ -35,9 +30,9 @@ static const hs_option table[] = {
      .help = "Text or token shards, all of it: a file, a folder, or a quoted pattern; may be repeated"},
     {.name = "token-type", .group = "Data", CHOICE(token_type, hs_token_type_choices), .argument = "T",
      .initial = "auto", .help = "How raw tokens are written; auto knows shards of llm.c and takes all else for text"},
-    {.name = "context", .group = "Data", COUNT(context, 0, MANY), .argument = "N", .initial = "0",
+    {.name = "context", .group = "Data", COUNT(context, 0, HS_MANY), .argument = "N", .initial = "0",
      .help = "Tokens in a window; 0: as in training"},
-    {.name = "batch-size", .group = "Run", COUNT(batch_size, 1, MANY), .argument = "N", .initial = "8",
+    {.name = "batch-size", .group = "Run", COUNT(batch_size, 1, HS_MANY), .argument = "N", .initial = "8",
      .help = "Windows in a pass; the loss depends on it in its last digits at most"},
     {.name = "precision", .group = "Run", CHOICE(model.precision, hs_precision_choices), .argument = "P",
      .help = "How matrix products round; without it: as in training"},

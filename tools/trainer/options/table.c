@@ -26,19 +26,13 @@ const hs_choice hs_token_type_choices[] = {{"auto", HSTEP_TOKENS_AUTO},
                                            {"uint32", HSTEP_TOKENS_UINT32},
                                            {NULL, 0}};
 
-/* Sizes beyond these are typing errors; what is too large for the machine is refused when memory is asked for. */
-#define MANY 1048576
 #define LONG_RUN 1e12
 #define LARGEST_SCALE 0x1p1000
 
-#define TARGET(field) .offset = offsetof(hs_options, field)
-#define COUNT(field, least, most) TARGET(field), .kind = HS_OPTION_COUNT, .minimum = least, .maximum = most
-#define REAL(field, least, most) TARGET(field), .kind = HS_OPTION_REAL, .minimum = least, .maximum = most
-#define CHOICE(field, list) TARGET(field), .kind = HS_OPTION_CHOICE, .choices = list
-#define TEXT(field) TARGET(field), .kind = HS_OPTION_TEXT
-#define TEXTS(field) TARGET(field), .kind = HS_OPTION_TEXTS
-#define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG
 #define SCALE(field) REAL(scaler.field, 1, LARGEST_SCALE), .by_precision = true
+
+#define HS_SETTINGS hs_options
+#include "trainer/options/rows.h"
 
 /* clang-format off */
 static const hs_option TABLE[] = {
@@ -59,26 +53,26 @@ static const hs_option TABLE[] = {
      .help = "How matrix products round"},
     {.name = "layers", .group = "Model", COUNT(layers, 1, 1024), .argument = "N", .initial = "4", .builtin_initial = "2",
      .help = "Decoder blocks"},
-    {.name = "width", .group = "Model", COUNT(width, 2, MANY), .argument = "N", .initial = "128", .builtin_initial = "64",
+    {.name = "width", .group = "Model", COUNT(width, 2, HS_MANY), .argument = "N", .initial = "128", .builtin_initial = "64",
      .help = "Width of the residual stream"},
-    {.name = "heads", .group = "Model", COUNT(heads, 1, MANY), .argument = "N", .initial = "4",
+    {.name = "heads", .group = "Model", COUNT(heads, 1, HS_MANY), .argument = "N", .initial = "4",
      .help = "Attention heads; they divide the width, and the width of one is even"},
-    {.name = "kv-heads", .group = "Model", COUNT(kv_heads, 0, MANY), .argument = "N", .initial = "0",
+    {.name = "kv-heads", .group = "Model", COUNT(kv_heads, 0, HS_MANY), .argument = "N", .initial = "0",
      .help = "Key and value heads; they divide --heads; 0: as many as --heads"},
-    {.name = "feed-forward", .group = "Model", COUNT(feed_forward, 1, MANY), .argument = "N", .initial = "384", .builtin_initial = "192",
+    {.name = "feed-forward", .group = "Model", COUNT(feed_forward, 1, HS_MANY), .argument = "N", .initial = "384", .builtin_initial = "192",
      .help = "Width of the feed-forward layers"},
-    {.name = "context", .group = "Model", COUNT(context, 1, MANY), .argument = "N", .initial = "64", .builtin_initial = "32",
+    {.name = "context", .group = "Model", COUNT(context, 1, HS_MANY), .argument = "N", .initial = "64", .builtin_initial = "32",
      .help = "Tokens in a training sequence"},
     {.name = "init", .group = "Model", CHOICE(init, INITIALIZATIONS), .argument = "SCHEME", .initial = "normal",
      .help = "Initial weights: normal 0.02 with scaled residual projections, or Xavier uniform"},
 
     {.name = "steps", .group = "Training", COUNT(steps, 1, LONG_RUN), .argument = "N", .initial = "500", .builtin_initial = "1000",
      .help = "Committed updates"},
-    {.name = "batch-size", .group = "Training", COUNT(batch_size, 1, MANY), .argument = "N", .initial = "12", .builtin_initial = "32",
+    {.name = "batch-size", .group = "Training", COUNT(batch_size, 1, HS_MANY), .argument = "N", .initial = "12", .builtin_initial = "32",
      .help = "Sequences in a micro-batch"},
-    {.name = "micro-batches", .group = "Training", COUNT(micro_batches, 1, MANY), .argument = "N", .initial = "1",
+    {.name = "micro-batches", .group = "Training", COUNT(micro_batches, 1, HS_MANY), .argument = "N", .initial = "1",
      .help = "Micro-batches whose gradients add up to one update"},
-    {.name = "replicas", .group = "Training", COUNT(replicas, 1, MANY), .argument = "N", .initial = "1",
+    {.name = "replicas", .group = "Training", COUNT(replicas, 1, HS_MANY), .argument = "N", .initial = "1",
      .help = "Replicas in an update, each with its micro-batches"},
     {.name = "learning-rate", .group = "Training", REAL(learning_rate, 0, 1e6), .argument = "X", .initial = "0.001", .builtin_initial = "0.003",
      .help = "Peak of the schedule"},
@@ -115,7 +109,7 @@ static const hs_option TABLE[] = {
                              "takes all"},
     {.name = "prompt", .group = "Evaluation and samples", TEXT(prompt), .argument = "TEXT", .initial = "\n",
      .free = true, .help = "Text that the sample at the end goes on from"},
-    {.name = "sample-tokens", .group = "Evaluation and samples", COUNT(sample_tokens, 0, MANY), .argument = "N",
+    {.name = "sample-tokens", .group = "Evaluation and samples", COUNT(sample_tokens, 0, HS_MANY), .argument = "N",
      .initial = "120", .free = true, .help = "Length of the sample; 0: none. Token shards have no text and give no sample"},
     {.name = "temperature", .group = "Evaluation and samples", REAL(temperature, 0, 1e6), .argument = "X",
      .initial = "0.8", .free = true, .help = "Of the sample; 0: always the likeliest token"},

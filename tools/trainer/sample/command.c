@@ -24,14 +24,8 @@ typedef struct settings {
     bool quiet, help;
 } settings;
 
-#define MANY 1048576
-#define TARGET(field) .offset = offsetof(settings, field)
-#define COUNT(field, least, most) TARGET(field), .kind = HS_OPTION_COUNT, .minimum = least, .maximum = most
-#define REAL(field, least, most) TARGET(field), .kind = HS_OPTION_REAL, .minimum = least, .maximum = most
-#define CHOICE(field, list) TARGET(field), .kind = HS_OPTION_CHOICE, .choices = list
-#define TEXT(field) TARGET(field), .kind = HS_OPTION_TEXT
-#define TEXTS(field) TARGET(field), .kind = HS_OPTION_TEXTS
-#define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG
+#define HS_SETTINGS settings
+#include "trainer/options/rows.h"
 
 /* clang-format off */
 static const hs_option table[] = {
@@ -39,11 +33,11 @@ static const hs_option table[] = {
      .help = "Text to go on from; without it: a line end"},
     {.name = "prompt-tokens", .group = "Text", TEXT(prompt_tokens), .argument = "LIST",
      .help = "Tokens to go on from instead, such as 15,3,27; a model of token shards needs them"},
-    {.name = "tokens", .group = "Text", COUNT(tokens, 1, MANY), .argument = "N", .initial = "200",
+    {.name = "tokens", .group = "Text", COUNT(tokens, 1, HS_MANY), .argument = "N", .initial = "200",
      .help = "The most tokens to add"},
     {.name = "stop", .group = "Text", TEXTS(stops), .argument = "TEXT",
      .help = "End before this text; may be repeated"},
-    {.name = "context", .group = "Text", COUNT(context, 0, MANY), .argument = "N", .initial = "0",
+    {.name = "context", .group = "Text", COUNT(context, 0, HS_MANY), .argument = "N", .initial = "0",
      .help = "Tokens that the model looks back on: when it is full, it begins anew with its last half; 0: that of the "
              "training"},
 
