@@ -109,6 +109,11 @@ def check_damage(trainer, folder, data):
     newest.write_bytes(content)
     said = runs.train(trainer, "--out", run, "--resume")
     assert newest.name in said and "going on after step 3" in said, said
+    other = run / "checkpoint-00000099.safetensors"
+    (run / "checkpoint-00000003.safetensors").rename(other)
+    said = runs.train(trainer, "--out", run, "--resume", status=3)
+    assert "is that of step 3" in said and "checkpoint-00000003" in said, said
+    other.rename(run / "checkpoint-00000003.safetensors")
     for path in run.glob("checkpoint-*.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
     said = runs.train(trainer, "--out", run, "--resume", status=3)

@@ -130,6 +130,19 @@ static hstep_status restore_run(hs_run *run, const hstep_tensor_file *file, hs_r
     return status == HSTEP_OK && !right ? damaged(run, "\"run\"", error) : status;
 }
 
+/* Under the name of another step it would pass for the newest of its folder, and newer ones be taken for old. */
+static hstep_status check_name(const hs_run *run, hstep_error *error) {
+    char path[HS_PATH_ROOM];
+    const hstep_status status = hstep_checkpoint_path(run->options->out, run->tally.steps, path, sizeof path, error);
+    if (status != HSTEP_OK || strcmp(path, run->options->resumed.path) == 0)
+        return status;
+    *error = (hstep_error){.status = HSTEP_ERROR_INPUT_FILE};
+    snprintf(error->message, sizeof error->message,
+             "checkpoint '%.160s' is that of step %" PRIu64 ": give it the name '%.160s' again",
+             run->options->resumed.path, run->tally.steps, path);
+    return error->status;
+}
+
 static hstep_status restore(hs_run *run, const hstep_tensor_file *file, hs_records_place *place, hstep_error *error) {
     hstep_checkpoint_state state;
     hstep_status status = hstep_checkpoint_read_state(file, &state, error);
@@ -139,6 +152,8 @@ static hstep_status restore(hs_run *run, const hstep_tensor_file *file, hs_recor
         status = hstep_checkpoint_restore(run->trainer, file, run->options->allow_changes, error);
     if (status == HSTEP_OK)
         status = restore_run(run, file, place, error);
+    if (status == HSTEP_OK)
+        status = check_name(run, error);
     if (status == HSTEP_OK)
         run->held_out_loss = state.held_out_loss;
     run->saved_attempts = run->tally.attempts;
