@@ -49,9 +49,15 @@ static unsigned compact_operands(const hs_backend *backend, const hs_test_descri
     return found;
 }
 
+static bool is_attention(hs_operation operation) {
+    return operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
+}
+
 /* A software device takes milliseconds for a call: the larger shapes and further forms get the two fills that tell
- * most. */
-static hs_parity_depth depth(size_t shape, int form, bool compact) {
+ * most, and so do most shapes of attention, which computes whole tiles however small a shape is. */
+static hs_parity_depth depth(hs_operation operation, size_t shape, int form, bool compact) {
+    if (is_attention(operation) && (shape > 0 || compact))
+        return shape == 4 ? HS_PARITY_FULL : HS_PARITY_BRIEF;
     if (shape < 2 && form == 0 && !compact)
         return HS_PARITY_PLANTED;
     return shape < 5 && form == 0 ? HS_PARITY_FULL : HS_PARITY_BRIEF;
@@ -67,7 +73,7 @@ static void check_shapes(hs_parity *parity, hs_operation operation, hstep_precis
         for (int form = 0; form < (operation == HS_OP_MATMUL ? 4 : 1); form++) {
             d.a_form = form & 1 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
             d.b_form = form & 2 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
-            hs_parity_check(parity, &d, depth(i, form, compact));
+            hs_parity_check(parity, &d, depth(operation, i, form, compact));
         }
     }
 }

@@ -64,6 +64,27 @@ static size_t gain_scratch(const hs_call *call) {
     return blocks_scratch(call) + hs_vk_rows(&call->inputs[0]) * sizeof(double);
 }
 
+/* Blocks of 32 queries, for each head of each sequence (attention/queries.glsl). */
+static uint64_t by_queries(const hs_call *call, uint32_t q) {
+    const hs_attributes *a = &call->attributes;
+    return a->sequences * a->heads * ((hs_vk_rows(&call->inputs[q]) / a->sequences + 31) / 32);
+}
+
+static uint64_t by_attention(const hs_call *call) { return by_queries(call, 0); }
+
+static uint64_t by_attention_backward(const hs_call *call) { return by_queries(call, 1); }
+
+/* Blocks of 32 keys, for each head of keys. */
+static uint64_t by_keys(const hs_call *call) {
+    const hs_attributes *a = &call->attributes;
+    return a->sequences * a->kv_heads * ((hs_vk_rows(&call->inputs[2]) / a->sequences + 31) / 32);
+}
+
+/* Three numbers for each query of each head (attention/adjoint.glsl). */
+static size_t attention_scratch(const hs_call *call) {
+    return 3 * hs_vk_rows(&call->inputs[1]) * call->attributes.heads * sizeof(double);
+}
+
 static uint32_t always_two(const hs_call *call) {
     (void)call;
     return 2;
@@ -121,6 +142,11 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
                                      3,
                                      .scratch = gain_scratch,
                                      .options = always_one},
+    [HS_OP_ATTENTION] = {{{HS_VK_SHADER_attention, by_attention}}, 1},
+    [HS_OP_ATTENTION_BACKWARD] = {{{HS_VK_SHADER_attention_backward_queries, by_attention_backward},
+                                   {HS_VK_SHADER_attention_backward_keys, by_keys}},
+                                  2,
+                                  .scratch = attention_scratch},
     [HS_OP_SUM_ROWS] = {{{HS_VK_SHADER_sum_rows, by_block}, {HS_VK_SHADER_sum_rows_last, by_column}},
                         2,
                         .scratch = blocks_scratch},
@@ -144,6 +170,11 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
 /* What is another shader in precision f64. */
 static const hs_vk_operation operations_f64[HS_OP_COUNT] = {
     [HS_OP_MATMUL] = {{{HS_VK_SHADER_matmul_f64, by_tile}}, 1, .options = matmul_options},
+    [HS_OP_ATTENTION] = {{{HS_VK_SHADER_attention_f64, by_attention}}, 1},
+    [HS_OP_ATTENTION_BACKWARD] = {{{HS_VK_SHADER_attention_backward_queries_f64, by_attention_backward},
+                                   {HS_VK_SHADER_attention_backward_keys_f64, by_keys}},
+                                  2,
+                                  .scratch = attention_scratch},
 };
 
 const hs_vk_operation *hs_vk_find(const hs_call *call) {

@@ -93,14 +93,19 @@ void hs_raise() {
     atomicOr(hs_words(hs_call.record.flag).at[0], 1u);
 }
 
-/* Stores an element, rounded once to its type; raises the flag for what was not finite before. */
-void hs_store(uint slot, uint64_t row, uint column, double value) {
-    if (!hs_is_finite(value))
-        hs_raise();
+/* Stores an element, rounded once to its type. For shaders that raise the flag once for all that they store. */
+void hs_write(uint slot, uint64_t row, uint column, double value) {
     if (hs_type(slot) == HS_TYPE_F64)
         hs_doubles(row).at[column] = value;
     else
         hs_halves(row).at[column] = uint16_t(hs_half_from_f64(hs_type(slot), value));
+}
+
+/* The same, and raises the flag for what was not finite before. */
+void hs_store(uint slot, uint64_t row, uint column, double value) {
+    if (!hs_is_finite(value))
+        hs_raise();
+    hs_write(slot, row, column, value);
 }
 
 /* Stores the f32 sum of a product as Q_h of it; the flag is for what that gives. */

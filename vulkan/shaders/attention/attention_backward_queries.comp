@@ -1,0 +1,5 @@
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "vulkan/shaders/common.glsl"
+#define HS_ADJOINT
+#include "vulkan/shaders/attention/queries.glsl"
