@@ -28,19 +28,19 @@ static hs_test_description describe(size_t queries, size_t keys, size_t heads, s
 }
 
 /* Three blocks of each, the last of them one row: what lies beyond the diagonal is skipped by tiles and by cells. */
-Test(attention, has_blocks_of_queries_and_keys, .timeout = 60) {
+Test(attention, has_blocks_of_queries_and_keys, .timeout = 240) {
     check(HS_OP_ATTENTION, describe(65, 65, 2, 1, 6), HS_PARITY_BRIEF);
     check(HS_OP_ATTENTION_BACKWARD, describe(65, 65, 2, 1, 6), HS_PARITY_BRIEF);
 }
 
 /* Columns beyond 64 of a head are computed in a pass of their own. */
-Test(attention, has_wide_heads, .timeout = 60) {
+Test(attention, has_wide_heads, .timeout = 240) {
     check(HS_OP_ATTENTION, describe(5, 5, 2, 1, 130), HS_PARITY_BRIEF);
     check(HS_OP_ATTENTION_BACKWARD, describe(5, 5, 2, 1, 130), HS_PARITY_BRIEF);
 }
 
 /* Any query may see any number of keys, so blocks end anywhere. */
-Test(attention, takes_positions_as_they_come, .timeout = 60) {
+Test(attention, takes_positions_as_they_come, .timeout = 240) {
     hs_test_description d = describe(40, 70, 3, 1, 4);
     d.random_positions = true;
     check(HS_OP_ATTENTION, d, HS_PARITY_BRIEF);
@@ -48,10 +48,10 @@ Test(attention, takes_positions_as_they_come, .timeout = 60) {
 }
 
 /* One query at the end of many keys, as decoding has it. */
-Test(attention, decodes, .timeout = 60) { check(HS_OP_ATTENTION, describe(1, 100, 4, 2, 8), HS_PARITY_BRIEF); }
+Test(attention, decodes, .timeout = 240) { check(HS_OP_ATTENTION, describe(1, 100, 4, 2, 8), HS_PARITY_BRIEF); }
 
 /* A value that a query does not see, infinite or not a number, must not reach it, nor its gradients. */
-Test(attention, touches_no_cell_that_is_not_formed, .timeout = 60) {
+Test(attention, touches_no_cell_that_is_not_formed, .timeout = 240) {
     hs_parity parity;
     hs_parity_open_on(&parity, hs_test_device());
     for (int backward = 0; backward < 2; backward++) {

@@ -95,6 +95,6 @@ static void check_operation(hs_operation operation) {
 }
 
 #define CHECK(operation)                                                                                               \
-    Test(operations, operation, .timeout = 60) { check_operation(HS_OP_##operation); }
+    Test(operations, operation, .timeout = 240) { check_operation(HS_OP_##operation); }
 #define CHECK_ROW(id, name) CHECK(id)
 HS_OPERATIONS(CHECK_ROW)

@@ -142,7 +142,7 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
                                      3,
                                      .scratch = gain_scratch,
                                      .options = always_one},
-    [HS_OP_ATTENTION] = {{{HS_VK_SHADER_attention, by_attention}}, 1},
+    [HS_OP_ATTENTION] = ONE_STAGE(attention, by_attention),
     [HS_OP_ATTENTION_BACKWARD] = {{{HS_VK_SHADER_attention_backward_queries, by_attention_backward},
                                    {HS_VK_SHADER_attention_backward_keys, by_keys}},
                                   2,
@@ -170,7 +170,7 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
 /* What is another shader in precision f64. */
 static const hs_vk_operation operations_f64[HS_OP_COUNT] = {
     [HS_OP_MATMUL] = {{{HS_VK_SHADER_matmul_f64, by_tile}}, 1, .options = matmul_options},
-    [HS_OP_ATTENTION] = {{{HS_VK_SHADER_attention_f64, by_attention}}, 1},
+    [HS_OP_ATTENTION] = ONE_STAGE(attention_f64, by_attention),
     [HS_OP_ATTENTION_BACKWARD] = {{{HS_VK_SHADER_attention_backward_queries_f64, by_attention_backward},
                                    {HS_VK_SHADER_attention_backward_keys_f64, by_keys}},
                                   2,
