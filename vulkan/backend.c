@@ -15,7 +15,7 @@ static const hs_vk_backend *as_vulkan(const hs_backend *backend) { return (const
 static void destroy(hs_backend *base) {
     hs_vk_backend *backend = (hs_vk_backend *)base;
     if (backend->device.handle) {
-        (void)hs_vk_wait(&backend->device, backend->device.submitted, NULL);
+        hs_vk_settle(&backend->device);
         hs_vk_pipelines_close(&backend->device, &backend->pipelines);
         hs_vk_transfer_close(&backend->device, &backend->transfer);
         hs_vk_heap_free(&backend->device, &backend->heap);
@@ -57,8 +57,7 @@ hstep_status hs_vk_take(hs_vk_backend *backend, size_t bytes, hs_vk_buffer *buff
 void hs_vk_drop(hs_vk_backend *backend, hs_vk_buffer *buffer) {
     if (!buffer->block)
         return;
-    /* On a lost device nothing runs any more. */
-    (void)hs_vk_wait(&backend->device, backend->device.submitted, NULL);
+    hs_vk_settle(&backend->device);
     backend->held -= buffer->base.bytes;
     hs_vk_heap_give(&backend->device, &backend->heap, buffer);
 }

@@ -178,3 +178,10 @@ hstep_status hs_vk_wait(hs_vk_device *device, uint64_t number, hstep_error *erro
     device->completed = number;
     return HSTEP_OK;
 }
+
+void hs_vk_settle(hs_vk_device *device) {
+    if (hs_vk_wait(device, device->submitted, NULL) == HSTEP_OK)
+        return;
+    /* On a lost device this returns at once; nothing may be destroyed before, since work may still be on its way. */
+    (void)device->vk.DeviceWaitIdle(device->handle);
+}

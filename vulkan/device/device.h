@@ -65,4 +65,7 @@ void hs_vk_barrier_to_host(const hs_vk_device *device, VkCommandBuffer commands)
 hstep_status hs_vk_submit(hs_vk_device *device, VkCommandBuffer commands, hstep_error *error);
 hstep_status hs_vk_wait(hs_vk_device *device, uint64_t number, hstep_error *error);
 
+/* Waits for everything, lost or not, so that what it used can be destroyed. */
+void hs_vk_settle(hs_vk_device *device);
+
 #endif
