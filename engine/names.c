@@ -10,6 +10,12 @@
 
 const char *hstep_version(void) { return HSTEP_VERSION; }
 
+const char *hstep_claim_name(hstep_claim claim) {
+    static const char *const names[] = {"equal bits", "within the target", "no farther than theirs", "outside"};
+    const size_t index = (size_t)claim;
+    return index < COUNT(names) ? names[index] : "unknown claim";
+}
+
 const char *hstep_status_name(hstep_status status) {
     static const char *const names[] = {"ok",
                                         "bad argument",

@@ -1,4 +1,4 @@
-/* The gate metric, the bound of every cell, the f32 step and the comparison (policy, sections 7 and 8). */
+/* The gate metric and the bound of every cell (policy, section 7). */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,12 +38,6 @@ Test(gate, agrees_with_the_golden_metrics) {
         expect_gate(hs_gate_measure(count, f, r), hs_vectors_member(item, "expect"));
         free(f);
         free(r);
-    }
-    json_t *steps = hs_vectors_member(root, "f32_step");
-    cr_assert_eq(json_array_size(steps), 4);
-    for (size_t i = 0; i < json_array_size(steps); i++) {
-        json_t *item = json_array_get(steps, i);
-        cr_assert_eq(hs_f32_step(hs_vectors_number(item, "v")), hs_vectors_number(item, "f32_step"));
     }
     json_decref(root);
 }
@@ -159,31 +153,4 @@ Test(gate, bounds_every_cell) {
     cr_assert_eq(hs_gate_cells(0, NULL, NULL, NULL, 10, step), 0);
     const double one = 1 + 0x1p-52, unit = 1;
     cr_assert_eq(hs_gate_cells(1, &one, &unit, &unit, 1, 0x1p-52), 0);
-}
-
-Test(gate, measures_the_f32_step) {
-    cr_assert_eq(hs_f32_step(1), 0x1p-23);
-    cr_assert_eq(hs_f32_step(-1), 0x1p-23);
-    cr_assert_eq(hs_f32_step(1 - 0x1p-30), 0x1p-23);
-    cr_assert_eq(hs_f32_step(0), 0x1p-149);
-    cr_assert_eq(hs_f32_step(1024), 0x1p-13);
-    cr_assert_eq(hs_f32_step(INFINITY), INFINITY);
-}
-
-Test(gate, compares_three_tensors) {
-    const double ours[] = {1, 2, 3, -9, 5, 5}, theirs[] = {1, 2.5, 3, -9, 5, 4}, referee[] = {1, 2, 3.25, -8, 4, 5};
-    hs_comparison c = hs_compare(2, 3, ours, theirs, referee);
-    cr_assert_eq(c.largest, 8);
-    cr_assert_eq(c.f32_step, 0x1p-20);
-    cr_assert_eq(c.error_f32, 1);
-    cr_assert_eq(c.error_f64, 1);
-    cr_assert_eq(c.their_error, 1);
-    /* In the second row 5 and 5 are equal and the first counts, the referee's largest is the last. */
-    cr_assert_eq(c.argmax_flips, 1);
-    cr_assert_eq(hs_compare(1, 3, ours, theirs, referee).error_f32, 0.5);
-    cr_assert_eq(hs_compare(1, 3, ours, theirs, referee).error_f64, 0.25);
-    cr_assert_eq(hs_compare(1, 3, ours, theirs, referee).argmax_flips, 0);
-    cr_assert_eq(hs_compare(0, 3, NULL, NULL, NULL).argmax_flips, 0);
-    const double nan[] = {NAN};
-    cr_assert_eq(hs_compare(1, 1, nan, referee, referee).error_f64, INFINITY, "NaN must not pass for agreement");
 }

@@ -9,6 +9,7 @@
 
 #include <halfstep/halfstep.h>
 
+#include "trainer/compare/command.h"
 #include "trainer/demonstration.h"
 #include "trainer/eval/command.h"
 #include "trainer/exit.h"
@@ -29,6 +30,7 @@ static void help(FILE *out) {
           "       trainer eval [OPTION...] CHECKPOINT --data PATH...\n"
           "       trainer export [OPTION...] CHECKPOINT\n"
           "       trainer replay [OPTION...] FILE\n"
+          "       trainer compare --ours A --theirs B [--referee C] [OPTION...]\n"
           "       trainer inspect [--json] [--token-type T] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
           "       trainer --help | --version\n\n"
@@ -39,6 +41,7 @@ static void help(FILE *out) {
           "export   Writes the weights of a checkpoint alone, for other tools (trainer export --help).\n"
           "replay   Runs an attempt that overflowed and was kept once more (trainer replay --help).\n"
           "levers   Judges and times every faster way to compute on this machine.\n"
+          "compare  Compares tensors with those of another framework (trainer compare --help).\n"
           "inspect  Says what is in a checkpoint, a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
           "  --precision P   fp16, bf16 or f64 [fp16]\n"
@@ -113,9 +116,9 @@ int main(int argc, char **argv) {
         const char *name;
         int (*run)(int argc, char **argv);
         bool computes;
-    } commands[] = {{"train", hs_train, true},     {"sample", hs_sample, true},  {"eval", hs_eval, true},
-                    {"levers", hs_levers, true},   {"export", hs_export, false}, {"replay", hs_replay, true},
-                    {"inspect", hs_inspect, false}};
+    } commands[] = {{"train", hs_train, true},      {"sample", hs_sample, true},   {"eval", hs_eval, true},
+                    {"levers", hs_levers, true},    {"export", hs_export, false},  {"replay", hs_replay, true},
+                    {"compare", hs_compare, false}, {"inspect", hs_inspect, false}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
@@ -123,10 +126,11 @@ int main(int argc, char **argv) {
             hs_threads_wait_briefly(argv);
         return finish(commands[i].run(argc - 1, argv + 1));
     }
-    static const char *const later[] = {"verify", "compare"};
+    static const char *const later[] = {"verify"};
     for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
         if (strcmp(argv[1], later[i]) == 0)
             return hs_report_usage(NULL, "this version has no command '%s' yet", argv[1]);
     return hs_report_usage(
-        NULL, "unknown command '%s': there are train, sample, eval, export, replay, levers and inspect", argv[1]);
+        NULL, "unknown command '%s': there are train, sample, eval, export, replay, levers, compare and inspect",
+        argv[1]);
 }

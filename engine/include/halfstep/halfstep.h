@@ -2,8 +2,8 @@
  * @file halfstep.h
  * halfstep: mixed-precision training with updates as transactions. This header includes all the others, from the
  * simple to the advanced: number.h (conversion, products), model.h and trainer.h (a decoder and its updates),
- * checkpoint.h and tensor_file.h (what is kept in files), data.h (text as tokens), decoding.h (text that a model
- * writes), graph.h (models of one's own).
+ * checkpoint.h and tensor_file.h (what is kept in files), compare.h (tensors beside those of another framework), data.h
+ * (text as tokens), decoding.h (text that a model writes), graph.h (models of one's own).
  *
  * The library never prints, exits or aborts. Functions return hstep_status and describe failures in an hstep_error
  * that the caller owns.
@@ -12,6 +12,7 @@
 #define HALFSTEP_HALFSTEP_H
 
 #include <halfstep/checkpoint.h>
+#include <halfstep/compare.h>
 #include <halfstep/context.h>
 #include <halfstep/data.h>
 #include <halfstep/decoding.h>

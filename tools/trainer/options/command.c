@@ -47,6 +47,13 @@ static void print_help(const hs_command *command) {
     fputs(command->end, stdout);
 }
 
+static int set_help(const hs_command *command, void *settings) {
+    for (size_t i = 0; i < command->count; ++i)
+        if (strcmp(command->table[i].name, "help") == 0)
+            return store(command, &command->table[i], "", settings);
+    return HS_EXIT_DONE;
+}
+
 int hs_command_parse(const hs_command *command, int argc, char **argv, void *settings, const char **word) {
     int status = HS_EXIT_DONE;
     bool words_only = false;
@@ -58,19 +65,21 @@ int hs_command_parse(const hs_command *command, int argc, char **argv, void *set
         if (!words_only && strcmp(argv[i], "--help") == 0) {
             print_help(command);
             *word = NULL;
-            return HS_EXIT_DONE;
+            return set_help(command, settings);
         }
         if (!words_only && strcmp(argv[i], "--") == 0)
             words_only = true;
         else if (!words_only && hs_word_is_option(argv[i]))
             status = read_option(command, argc, argv, &i, settings);
+        else if (command->word == NULL)
+            status = hs_report_usage(command->name, "unexpected word '%s'", argv[i]);
         else if (*word != NULL)
             status =
                 hs_report_usage(command->name, "unexpected word '%s': %s was named before", argv[i], command->word);
         else
             *word = argv[i];
     }
-    if (status == HS_EXIT_DONE && *word == NULL)
+    if (status == HS_EXIT_DONE && *word == NULL && command->word != NULL)
         status = hs_report_usage(command->name, "name %s", command->word);
     return status;
 }
