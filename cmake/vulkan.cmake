@@ -1,5 +1,6 @@
-# The Vulkan backend: its C files, and every NAME.comp in vulkan/shaders and its folders as SPIR-V in a C array. Vulkan itself is loaded at
-# run time; building needs its headers and glslang, and without them the backend reports that it was not built.
+# The Vulkan backend: its C files, and every NAME.comp in vulkan/shaders and its folders as SPIR-V in a C array. Vulkan
+# itself is loaded at run time; building needs its headers and glslang, and without them the backend reports that it was
+# not built.
 option(HALFSTEP_VULKAN "Build the Vulkan backend (needs Vulkan headers and glslangValidator)" ON)
 find_path(VULKAN_INCLUDE_DIR vulkan/vulkan.h)
 find_program(GLSLANG_VALIDATOR glslangValidator)

@@ -70,3 +70,42 @@ Test(attention, touches_no_cell_that_is_not_formed, .timeout = 240) {
     cr_assert_eq(parity.raised, 0);
     hs_parity_close(&parity);
 }
+
+/* Operands of 16 bits beside such of f64, each slot by itself. */
+Test(attention, mixes_types_of_operands, .timeout = 240) {
+    hs_parity parity;
+    hs_parity_open_on(&parity, hs_test_device());
+    hs_test_description d = describe(9, 9, 2, 1, 6);
+    d.precision = HSTEP_PRECISION_FP16;
+    d.compact = HS_TEST_INPUT(0) | HS_TEST_INPUT(2);
+    hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
+    d.compact = HS_TEST_INPUT(1) | HS_TEST_OUTPUT(0);
+    hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
+    d.operation = HS_OP_ATTENTION_BACKWARD;
+    d.compact = HS_TEST_INPUT(0) | HS_TEST_INPUT(2) | HS_TEST_OUTPUT(0) | HS_TEST_OUTPUT(2);
+    hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
+    d.compact = HS_TEST_INPUT(1) | HS_TEST_INPUT(3) | HS_TEST_OUTPUT(1);
+    hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
+    hs_parity_close(&parity);
+}
+
+/* A score of minus infinity leaves a probability of +0 and no trace in y: the flag alone tells of it. */
+Test(attention, raises_the_flag_for_scores, .timeout = 240) {
+    hs_parity parity;
+    hs_parity_open_on(&parity, hs_test_device());
+    hs_test_description d = describe(3, 3, 1, 1, 2);
+    d.precision = HSTEP_PRECISION_FP16;
+    hs_test_call *call = hs_test_call_create(&d);
+    for (size_t i = 0; i < 6; i++) {
+        call->inputs[0].f64[i] = 300.0;
+        call->inputs[1].f64[i] = i / 2 == 1 ? -300.0 : 0.25;
+    }
+    hs_test_result *result = hs_test_call_run_well(call, parity.reference);
+    for (size_t i = 0; i < result->elements[0]; i++)
+        cr_assert(isfinite(result->outputs[0][i]));
+    hs_test_result_destroy(result);
+    hs_parity_compare(&parity, call, "a score of minus infinity");
+    cr_assert_eq(parity.raised, 1);
+    hs_test_call_destroy(call);
+    hs_parity_close(&parity);
+}
