@@ -14,8 +14,9 @@ typedef struct hs_vk_backend {
     hs_vk_transfer transfer;
     hs_vk_pipelines pipelines;
     hstep_lever levers[HS_VK_LEVERS];
-    char reason[192]; /* of the first: what the probe found */
-    size_t held;      /* bytes of buffers and of what programs work with */
+    char reason[192];              /* of the first: what the probe found */
+    uint64_t dispatches, barriers; /* submitted so far */
+    size_t held;                   /* bytes of buffers and of what programs work with */
     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + VK_MAX_DRIVER_NAME_SIZE + VK_MAX_DRIVER_INFO_SIZE + 4];
 } hs_vk_backend;
 

@@ -186,6 +186,8 @@ hstep_status hs_vk_program_run(hs_backend *base, hs_program *program, size_t fir
     HS_FORWARD(find_range(backend, program, first, count, &range, error));
     for (size_t i = 0; i < range->part_count; i++)
         HS_FORWARD(hs_vk_submit(&backend->device, range->parts[i], error));
+    backend->dispatches += range->dispatches;
+    backend->barriers += range->barriers;
     return HSTEP_OK;
 }
 
