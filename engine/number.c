@@ -10,6 +10,30 @@ uint16_t hstep_encode(hstep_format format, double value) { return hs_encode(form
 
 double hstep_decode(hstep_format format, uint16_t bits) { return hs_decode(format, bits); }
 
+static hstep_status check_arrays(hstep_format format, size_t count, const void *from, const void *to,
+                                 hstep_error *error) {
+    HS_RETURN_IF((unsigned)format > HSTEP_BF16, error, HSTEP_ERROR_ARGUMENT, "unknown format %d", (int)format);
+    HS_RETURN_IF(count != 0 && (from == NULL || to == NULL), error, HSTEP_ERROR_ARGUMENT,
+                 "%zu numbers to convert, and an array is missing", count);
+    return HSTEP_OK;
+}
+
+hstep_status hstep_encode_array(hstep_format format, size_t count, const double *values, uint16_t *bits,
+                                hstep_error *error) {
+    HS_FORWARD(check_arrays(format, count, values, bits, error));
+    for (size_t i = 0; i < count; i++)
+        bits[i] = hs_encode(format, values[i]);
+    return HSTEP_OK;
+}
+
+hstep_status hstep_decode_array(hstep_format format, size_t count, const uint16_t *bits, double *values,
+                                hstep_error *error) {
+    HS_FORWARD(check_arrays(format, count, bits, values, error));
+    for (size_t i = 0; i < count; i++)
+        values[i] = hs_decode(format, bits[i]);
+    return HSTEP_OK;
+}
+
 typedef struct product {
     hstep_precision precision;
     hstep_transpose a_form, b_form;

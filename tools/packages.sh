@@ -25,6 +25,12 @@ mesa-vulkan-drivers file /usr/share/vulkan/icd.d/lvp_icd.*.json
 spirv-tools         command spirv-val
 python3             command python3
 python3-jsonschema  python jsonschema
+python3-numpy       system-python numpy
+python3-cffi        system-python cffi
+python3-pip         system-python pip
+python3-setuptools  system-python setuptools
+python3-wheel       system-python wheel
+mypy                command mypy
 '
 
 # Functions of the probes' names: true when the thing is there.
@@ -35,6 +41,8 @@ is_there() {
     header) command -v gcc >/dev/null && gcc -E -x c - <<<"#include <$2>" >/dev/null 2>&1 ;;
     clang-header) command -v clang >/dev/null && clang -fopenmp -E -x c - <<<"#include <$2>" >/dev/null 2>&1 ;;
     file) compgen -G "$2" >/dev/null ;;
+    # Of the system's own Python, which the tests of the package fall back to.
+    system-python) is_there python "$2" || /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
     python) command -v python3 >/dev/null && python3 -c "import $2" >/dev/null 2>&1 ;;
     esac
 }

@@ -165,3 +165,18 @@ hstep_value hs_graph_parameter_value(const hstep_graph *graph, size_t index) {
     }
     return 0;
 }
+
+hstep_status hstep_graph_describe(const hstep_graph *graph, hstep_value value, hstep_dtype *dtype, size_t *rank,
+                                  int64_t dims[HSTEP_MAX_RANK], hstep_error *error) {
+    HS_RETURN_IF(graph == NULL, error, HSTEP_ERROR_ARGUMENT, "no graph was given");
+    HS_RETURN_IF(value == 0 || value > graph->value_count, error, HSTEP_ERROR_ARGUMENT,
+                 "the graph has no value %u; it has %zu", (unsigned)value, graph->value_count);
+    const hs_value_info *info = hs_graph_value(graph, value);
+    if (dtype != NULL)
+        *dtype = info->dtype;
+    if (rank != NULL)
+        *rank = info->rank;
+    for (uint32_t i = 0; i < HSTEP_MAX_RANK && dims != NULL; i++)
+        dims[i] = i < info->rank ? info->dims[i] : 0;
+    return HSTEP_OK;
+}

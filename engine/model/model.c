@@ -156,6 +156,28 @@ hstep_status hstep_model_write_parameter(hstep_model *model, size_t index, const
     return HSTEP_OK;
 }
 
+hstep_status hs_model_host_data(const hstep_model *model, hs_buffer *const *buffers, size_t index, double **values,
+                                hstep_error *error) {
+    HS_FORWARD(check_index(model, index, values, error));
+    double *const data = (double *)(void *)buffers[index]->data;
+    HS_RETURN_IF(data == NULL && hs_model_elements(model, index) != 0, error, HSTEP_ERROR_UNSUPPORTED,
+                 "the backend \"%s\" keeps tensors in memory that programs do not see; copy them instead",
+                 hstep_context_backend_name(model->context));
+    *values = data;
+    return HSTEP_OK;
+}
+
+hstep_status hstep_model_parameter_data(hstep_model *model, size_t index, double **values, hstep_error *error) {
+    HS_RETURN_IF(model == NULL, error, HSTEP_ERROR_ARGUMENT, "no model was given");
+    return hs_model_host_data(model, model->parameters, index, values, error);
+}
+
+hstep_status hstep_model_mark_parameter(hstep_model *model, size_t index, hstep_error *error) {
+    HS_FORWARD(check_index(model, index, model, error));
+    hs_model_touch(model, index);
+    return HSTEP_OK;
+}
+
 /* Piece by piece: a copy of a large table would be memory that training does not need. */
 static hstep_status hash_parameter(hstep_model *model, size_t index, XXH3_state_t *state, hstep_error *error) {
     enum { PIECE = 1024 };

@@ -29,6 +29,10 @@ struct hstep_model {
 /* Number of elements of parameter `index`. */
 size_t hs_model_elements(const hstep_model *model, size_t index);
 
+/* Where one of the parameters' buffers stands in memory; HSTEP_ERROR_UNSUPPORTED where the host does not see it. */
+hstep_status hs_model_host_data(const hstep_model *model, hs_buffer *const *buffers, size_t index, double **values,
+                                hstep_error *error);
+
 /* Refuses a model that is half loaded. */
 hstep_status hs_model_check_whole(const hstep_model *model, hstep_error *error);
 

@@ -201,3 +201,28 @@ hstep_status hstep_trainer_read_moments(hstep_trainer *trainer, size_t parameter
         HS_FORWARD(read_tensor(trainer, trainer->second_moments, parameter, second, error));
     return HSTEP_OK;
 }
+
+static hstep_status data_of(const hstep_trainer *trainer, hs_buffer *const *buffers, size_t parameter,
+                            const double **values, hstep_error *error) {
+    double *data = NULL;
+    HS_FORWARD(hs_model_host_data(trainer->model, buffers, parameter, &data, error));
+    *values = data;
+    return HSTEP_OK;
+}
+
+hstep_status hstep_trainer_gradient_data(hstep_trainer *trainer, size_t parameter, const double **values,
+                                         hstep_error *error) {
+    HS_FORWARD(check_parameter(trainer, parameter, error));
+    HS_RETURN_IF(values == NULL, error, HSTEP_ERROR_ARGUMENT, "no place for the gradient");
+    return data_of(trainer, trainer->gradients, parameter, values, error);
+}
+
+hstep_status hstep_trainer_moments_data(hstep_trainer *trainer, size_t parameter, const double **first,
+                                        const double **second, hstep_error *error) {
+    HS_FORWARD(check_parameter(trainer, parameter, error));
+    if (first != NULL)
+        HS_FORWARD(data_of(trainer, trainer->first_moments, parameter, first, error));
+    if (second != NULL)
+        HS_FORWARD(data_of(trainer, trainer->second_moments, parameter, second, error));
+    return HSTEP_OK;
+}

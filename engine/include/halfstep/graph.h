@@ -52,6 +52,10 @@ HSTEP_API hstep_status hstep_graph_input(hstep_graph *graph, const char *name, h
 HSTEP_API hstep_status hstep_graph_parameter(hstep_graph *graph, const char *name, size_t rank, const int64_t *dims,
                                              hstep_value *value, hstep_error *error);
 
+/** What a value is: element type, and dimensions with their symbols. Each pointer but `graph` may be NULL. */
+HSTEP_API hstep_status hstep_graph_describe(const hstep_graph *graph, hstep_value value, hstep_dtype *dtype,
+                                            size_t *rank, int64_t dims[HSTEP_MAX_RANK], hstep_error *error);
+
 /** y = op(a) op(b) for matrices, under the precision recorded here; adjoints are products under the same one. */
 HSTEP_API hstep_status hstep_graph_matmul(hstep_graph *graph, const char *name, hstep_precision precision,
                                           hstep_value a, hstep_transpose a_form, hstep_value b, hstep_transpose b_form,

@@ -99,6 +99,19 @@ HSTEP_API hstep_status hstep_model_write_parameter(hstep_model *model, size_t in
                                                    hstep_error *error);
 
 /**
+ * Where the values of one parameter are in the memory of a CPU backend, row-major, as long as the model lives: to look
+ * at them, or to change them, without copies. Whoever changes them says so with hstep_model_mark_parameter before the
+ * next call with the model, or results may come of the old values. Not while another thread uses the context.
+ * @return HSTEP_ERROR_UNSUPPORTED where the backend keeps them in memory that the program does not see; read and write
+ *         them there.
+ */
+HSTEP_API hstep_status hstep_model_parameter_data(hstep_model *model, size_t index, double **values,
+                                                  hstep_error *error);
+
+/** Raises a parameter's revision, as writing it does. */
+HSTEP_API hstep_status hstep_model_mark_parameter(hstep_model *model, size_t index, hstep_error *error);
+
+/**
  * Draws every parameter from SplitMix64(seed), tensors in order, row-major. Gains of normalisations become 1 and other
  * vectors 0; neither draws a number.
  */

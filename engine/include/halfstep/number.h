@@ -23,6 +23,12 @@ HSTEP_API uint16_t hstep_encode(hstep_format format, double value);
 /** The exact value of a half. */
 HSTEP_API double hstep_decode(hstep_format format, uint16_t bits);
 
+/** The same for `count` numbers; the two arrays must not overlap. HSTEP_ERROR_ARGUMENT for a missing one. */
+HSTEP_API hstep_status hstep_encode_array(hstep_format format, size_t count, const double *values, uint16_t *bits,
+                                          hstep_error *error);
+HSTEP_API hstep_status hstep_decode_array(hstep_format format, size_t count, const uint16_t *bits, double *values,
+                                          hstep_error *error);
+
 /**
  * y = op(a) op(b) under the policy: p_k = RN32(Q(a_k) Q(b_k)), s_{k+1} = RN32(s_k + p_k) from +0 with k ascending,
  * y = Q(s_K) widened to f64; in f64 precision the same chain in f64 without the roundings to a half.

@@ -171,6 +171,15 @@ HSTEP_API hstep_status hstep_trainer_read_gradient(hstep_trainer *trainer, size_
 HSTEP_API hstep_status hstep_trainer_read_moments(hstep_trainer *trainer, size_t parameter, double *first,
                                                   double *second, hstep_error *error);
 
+/**
+ * Where the same numbers are in the memory of a CPU backend, as long as the trainer lives, to be read without copies;
+ * either pointer to moments may be NULL. HSTEP_ERROR_UNSUPPORTED as with hstep_model_parameter_data.
+ */
+HSTEP_API hstep_status hstep_trainer_gradient_data(hstep_trainer *trainer, size_t parameter, const double **values,
+                                                   hstep_error *error);
+HSTEP_API hstep_status hstep_trainer_moments_data(hstep_trainer *trainer, size_t parameter, const double **first,
+                                                  const double **second, hstep_error *error);
+
 /** The scale that the next attempt starts from, the number of committed updates, and of attempts. */
 HSTEP_API double hstep_trainer_loss_scale(const hstep_trainer *trainer);
 HSTEP_API uint64_t hstep_trainer_optimizer_step(const hstep_trainer *trainer);

@@ -1,0 +1,157 @@
+"""encode, decode and matmul have the policy's bits for any input, and refuse what they cannot take."""
+
+import unittest
+
+import numpy as np
+from support import halfstep, main, same_bits, vectors
+
+import model as independent
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65520, 3.4e38, 2.0**-24, 2.0**-25, 2.0**-133, 2.0**-140, 1 + 2**-11]
+
+
+def expected(precision, a, b):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return independent.product(precision, np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
+
+
+def random_matrix(shape, seed, special=False):
+    source = np.random.default_rng(seed)
+    x = source.standard_normal(shape) * 2.0 ** source.integers(-12, 8, size=shape)
+    if special:
+        flat = x.ravel()
+        flat[source.integers(0, flat.size, size=len(SPECIAL))] = SPECIAL
+    return x
+
+
+class Encode(unittest.TestCase):
+    def test_worked_values_of_the_golden_file(self):
+        cases = vectors("rounding.json")["cases"]
+        x = np.array([int(case["bits"], 16) for case in cases], dtype=np.uint64).view(np.float64)
+        for form in ("fp16", "bf16"):
+            bits = halfstep.encode(x, form)
+            self.assertEqual(bits.dtype, np.uint16)
+            for got, case in zip(bits, cases):
+                nan = 0x7E00 if form == "fp16" else 0x7FC0
+                self.assertEqual(int(got), nan if case.get("nan") else int(case[form], 16), case["bits"])
+
+    def test_all_halves_come_back(self):
+        every = np.arange(65536, dtype=np.uint16)
+        values = halfstep.decode(every, "fp16")
+        self.assertTrue(same_bits(values, every.view(np.float16).astype(np.float64)))
+        wide = (every.astype(np.uint32) << 16).view(np.float32)
+        with np.errstate(invalid="ignore"):
+            wide = wide.astype(np.float64)
+        self.assertTrue(same_bits(halfstep.decode(every, "bf16"), wide))
+        for form in ("fp16", "bf16"):
+            x = halfstep.decode(every, form)
+            number = ~np.isnan(x)
+            self.assertTrue(np.array_equal(halfstep.encode(x, form)[number], every[number]))
+
+    def test_layouts_and_types(self):
+        x = random_matrix((7, 10), 1, special=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = {form: independent.represent(form, x) for form in ("fp16", "bf16")}
+        for form, value in whole.items():
+            for y, want in (
+                (x, value),
+                (np.asfortranarray(x), value),
+                (x[::2, ::-3], value[::2, ::-3]),
+                (x.astype(">f8"), value),
+                (x[:0], value[:0]),
+                (x[None, :, None], value[None, :, None]),
+            ):
+                self.assertTrue(same_bits(halfstep.decode(halfstep.encode(y, form), form), want), y.shape)
+        narrow = random_matrix((5, 5), 2).astype(np.float32)
+        want = independent.represent("bf16", narrow.astype(np.float64))
+        self.assertTrue(same_bits(halfstep.decode(halfstep.encode(narrow, "bf16"), "bf16"), want))
+        self.assertEqual(int(halfstep.encode(1.0, "fp16")), 0x3C00)
+        self.assertEqual(f"{halfstep.encode(1.0, 'bf16'):04x}", "3f80")
+        self.assertEqual(halfstep.encode([True, False], "fp16").tolist(), [0x3C00, 0])
+
+    def test_integers_are_rounded_once(self):
+        # Halfway between two numbers of bf16, and a little more: f64 alone would forget the little.
+        base = 2**62 + 2**54
+        for x, want in ((base, 2**62), (base + 1, 2**62 + 2**55), (-base - 1, -(2**62) - 2**55)):
+            self.assertEqual(float(halfstep.decode(halfstep.encode(np.array(x), "bf16"), "bf16")), want)
+            self.assertEqual(float(halfstep.matmul([[1]], np.array([[x]]), "bf16")[0, 0]), want)
+        self.assertEqual(float(halfstep.decode(halfstep.encode(np.array(2**64 - 1, dtype=np.uint64), "bf16"), "bf16")), 2.0**64)
+        self.assertEqual(float(halfstep.decode(halfstep.encode(np.array(-(2**63)), "bf16"), "bf16")), -(2.0**63))
+        self.assertTrue(np.array_equal(halfstep.decode(halfstep.encode(np.arange(-50, 50), "fp16"), "fp16"), np.arange(-50, 50)))
+
+    def test_refusals(self):
+        for call in (lambda: halfstep.encode([1j], "fp16"), lambda: halfstep.encode(["1"], "fp16"),
+                     lambda: halfstep.encode([None], "fp16"), lambda: halfstep.decode([1.0], "bf16"),
+                     lambda: halfstep.encode(np.zeros(2, dtype=np.longdouble), "fp16")):
+            with self.assertRaises(halfstep.DtypeError):
+                call()
+        with self.assertRaisesRegex(halfstep.ArgumentError, "fp8"):
+            halfstep.encode(1.0, "fp8")
+        for bits in (-1, 65536):
+            with self.assertRaises(halfstep.ArgumentError):
+                halfstep.decode([bits], "fp16")
+
+
+class Matmul(unittest.TestCase):
+    def test_bits_of_the_independent_model(self):
+        for precision in ("f64", "fp16", "bf16"):
+            for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 65), (70, 40, 9), (4, 0, 3), (0, 4, 3), (3, 4, 0), (0, 0, 0)):
+                a, b = random_matrix((m, k), m), random_matrix((k, n), n)
+                for backend in ("cpu", "cpu-reference"):
+                    y = halfstep.matmul(a, b, precision, backend)
+                    self.assertTrue(same_bits(y, expected(precision, a, b)), (precision, m, k, n, backend))
+
+    def test_special_numbers(self):
+        for precision in ("f64", "fp16", "bf16"):
+            for seed in range(4):
+                a, b = random_matrix((9, 20), seed, True), random_matrix((20, 11), seed + 9, True)
+                self.assertTrue(same_bits(halfstep.matmul(a, b, precision), expected(precision, a, b)))
+
+    def test_layouts_and_types(self):
+        a, b = random_matrix((12, 30), 5), random_matrix((30, 8), 6)
+        want = {precision: expected(precision, a, b) for precision in ("fp16", "bf16")}
+        for precision, y in want.items():
+            for left in (a, np.asfortranarray(a), np.repeat(a, 2, axis=1)[:, ::2], a.astype(">f8"), a.tolist()):
+                for right in (b, np.asfortranarray(b), b[::-1, ::-1].copy()[::-1, ::-1]):
+                    self.assertTrue(same_bits(halfstep.matmul(left, right, precision), y))
+        narrow, whole = a.astype(np.float32), np.arange(-120, 120).reshape(30, 8)
+        self.assertTrue(same_bits(halfstep.matmul(narrow, whole, "bf16"), expected("bf16", narrow, whole)))
+        self.assertTrue(same_bits(halfstep.matmul(whole.T, whole > 0, "fp16"), expected("fp16", whole.T, whole > 0)))
+        raw = np.zeros(12 * 30 * 8 + 1, dtype=np.uint8)
+        unaligned = raw[1:].view(np.float64).reshape(12, 30)
+        unaligned[...] = a
+        self.assertTrue(same_bits(halfstep.matmul(unaligned, b), want["fp16"]))
+
+    def test_products_in_parts_are_the_same(self):
+        import halfstep.number as number
+
+        a, b = random_matrix((200, 30), 5), random_matrix((30, 8), 6)
+        whole, kept = halfstep.matmul(a, b), number._PRODUCTS_A_CALL
+        try:
+            number._PRODUCTS_A_CALL = 1
+            for left in (a, np.asfortranarray(a)):
+                self.assertTrue(same_bits(halfstep.matmul(left, b), whole))
+        finally:
+            number._PRODUCTS_A_CALL = kept
+
+    def test_operands_are_untouched(self):
+        a, b = random_matrix((4, 5), 1), random_matrix((5, 4), 2)
+        kept = a.copy(), b.copy()
+        halfstep.matmul(a, b)
+        self.assertTrue(same_bits(a, kept[0]) and same_bits(b, kept[1]))
+
+    def test_refusals(self):
+        for a, b in ((np.zeros((2, 3)), np.zeros((2, 3))), (np.zeros(3), np.zeros((3, 2))), (1.0, np.zeros((1, 1))),
+                     (np.zeros((2, 3, 4)), np.zeros((4, 2)))):
+            with self.assertRaisesRegex(halfstep.ShapeError, "shape"):
+                halfstep.matmul(a, b)
+        with self.assertRaises(halfstep.DtypeError):
+            halfstep.matmul(np.zeros((1, 1), dtype=complex), np.zeros((1, 1)))
+        with self.assertRaisesRegex(halfstep.ArgumentError, "fp15"):
+            halfstep.matmul([[1]], [[1]], "fp15")
+        with self.assertRaisesRegex(halfstep.ArgumentError, "abacus"):
+            halfstep.matmul([[1]], [[1]], backend="abacus")
+
+
+if __name__ == "__main__":
+    main()
