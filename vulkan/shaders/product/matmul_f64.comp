@@ -13,4 +13,4 @@ void hs_store_sum(uint64_t row, uint column, double sum) {
     hs_store(HS_OUT(0), row, column, sum);
 }
 
-#include "vulkan/shaders/matmul.glsl"
+#include "vulkan/shaders/product/matmul.glsl"

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "vulkan/shaders/common.glsl"
-#include "vulkan/shaders/silu.glsl"
+#include "vulkan/shaders/elementwise/silu.glsl"
 
 void main() {
     hs_element e = hs_find_element(HS_OUT(0));
