@@ -18,4 +18,5 @@ cmake --build build/release --target trainer halfstep_shared halfstep_static
 
 out=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 build/release/bin/trainer train --precision bf16 --out "$out"
-printf '\nTrain on a text of your own:  build/release/bin/trainer train --data FILE\n'
+printf '\nLet the model write:          build/release/bin/trainer sample %s --prompt 12+34=\n' "$out"
+printf 'Train on a text of your own:  build/release/bin/trainer train --data FILE\n'

@@ -85,7 +85,8 @@ static hstep_status find_vocabulary(const hstep_dataset *dataset, size_t wanted,
         return HSTEP_OK;
     *vocabulary = HSTEP_BYTE_VOCABULARY;
     if (given && wanted != HSTEP_BYTE_VOCABULARY)
-        return hs_fail_file(error, first->known.name, "text has a vocabulary of %d, not %zu: give none with it",
+        return hs_fail_file(error, first->known.name,
+                            "it is text, whose vocabulary is %d, not %zu: give token shards, or no vocabulary",
                             HSTEP_BYTE_VOCABULARY, wanted);
     return HSTEP_OK;
 }

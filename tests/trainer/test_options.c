@@ -104,8 +104,10 @@ Test(options, every_option_in_the_help_parses) {
         }
         cr_assert(value != NULL || table[i].kind == HS_OPTION_FLAG, "help states no default for %s", option);
         const char *given = table[i].kind == HS_OPTION_FLAG ? NULL : value;
+        /* One that is refused without another. */
+        const char *partner = strcmp(table[i].name, "allow-changes") == 0 ? "--resume" : "--quiet";
         hs_test_program run =
-            HS_TEST_RUN("train", "--precision", "fp16", "--data", "missing", "--out", "there", option, given);
+            HS_TEST_RUN("train", "--precision", "fp16", "--data", "missing", "--out", "there", partner, option, given);
         cr_expect_eq(run.status, 3, "%s %s: %s", option, given != NULL ? given : "", run.err);
         hs_test_program_free(&run);
         free(value);

@@ -167,7 +167,7 @@ Test(trained, token_shards_give_numbers) {
     expect_refused(HS_TEST_RUN("sample", "numbers", "--prompt", "ab"), 2, "--prompt-tokens");
     expect_refused(HS_TEST_RUN("sample", "numbers", "--prompt-tokens", "1", "--stop", "x"), 2, "--stop");
     expect_refused(HS_TEST_RUN("sample", "numbers", "--prompt-tokens", "1,310"), 2, "310 is none");
-    expect_refused(HS_TEST_RUN("eval", "numbers", "--data", "text"), 3, "text");
+    expect_refused(HS_TEST_RUN("eval", "numbers", "--data", "text"), 3, "give token shards");
     expect_refused(HS_TEST_RUN("eval", "run", "--data", "shard", "--token-type", "uint16"), 3, "vocabulary");
 }
 
@@ -186,7 +186,7 @@ Test(trained, what_is_wrong_is_said) {
     cr_assert_eq(
         hstep_checkpoint_export("run/checkpoint-00000120.safetensors", "weights", HSTEP_STORAGE_F32, NULL, &error),
         HSTEP_OK, "%s", error.message);
-    expect_refused(HS_TEST_RUN("sample", "weights"), 3, "configuration");
+    expect_refused(HS_TEST_RUN("sample", "weights"), 3, "name a checkpoint that trainer train wrote");
 }
 
 /* Damage is found in a file that is named, and passed over in a folder. */

@@ -54,7 +54,7 @@ Test(usage, unknown_words) {
         {{"eval", "a", "--data", "b", "--token-type", "fp8"}, 2, {"fp8", "auto, bytes, uint16, uint32"}},
         {{"eval", "nowhere", "--data", "b"}, 3, {"nowhere"}},
         {{"levers", "--jason"}, 2, {"'--jason'", "trainer levers --help"}},
-        {{"levers", "all"}, 2, {"unexpected word 'all'"}},
+        {{"levers", "all"}, 2, {"unexpected word 'all'", "options alone"}},
         {{"levers", "--threads", "many"}, 2, {"--threads many", "whole number"}},
         {{"levers", "--threads"}, 2, {"'--threads' needs a value"}},
         {{"levers", "--threads", ""}, 2, {"--threads '':", "whole number"}},
@@ -81,6 +81,7 @@ Test(usage, unknown_words) {
         {{"inspect", "--token-type"}, 2, {"'--token-type' needs a value"}},
         {{"inspect", "--token-type", "fp8", "f"}, 2, {"fp8", "auto, bytes, uint16, uint32"}},
         {{"--steps", "3"}, 2, {"'--steps'", "train"}},
+        {{"--precision", "bf16", "extra"}, 2, {"unexpected word 'extra'", "command"}},
         {{"--precision"}, 2, {"'--precision' needs a value"}},
         {{"--precision", "fp8"}, 2, {"fp8", "fp16, bf16, f64"}},
         {{"--precision", ""}, 2, {"--precision '':"}},
@@ -147,6 +148,8 @@ Test(usage, values_that_are_no_numbers_or_out_of_range) {
         {{"train", "--steps", "-5"}, 2, {"--steps -5", "whole number of at least 1"}},
         {{"train", "--steps", "1e3"}, 2, {"whole number"}},
         {{"train", "--steps", "0"}, 2, {"--steps 0", "at least 1"}},
+        {{"train", "--max-time", "abc"}, 2, {"--max-time abc: give a number of at least 0\n"}},
+        {{"train", "--kv-heads", "few"}, 2, {"--kv-heads few: give a whole number of at least 0\n"}},
         {{"train", "--seed", "99999999999999999999"}, 2, {"--seed", "at most"}},
         {{"train", "--seed", "9223372036854775808"}, 2, {"--seed", "at most"}},
         {{"train", "--context", "0"}, 2, {"--context 0", "at least 1"}},
@@ -191,6 +194,7 @@ Test(usage, options_that_contradict_each_other) {
         {{"train", "--precision", "fp16", "--max-loss-scale", "65535"}, 2, {"--max-loss-scale 65535"}},
         {{"train", "--precision", "fp16", "--min-loss-scale", "131072"}, 2, {"--min-loss-scale 131072", "65536"}},
         {{"train", "--precision", "bf16", "--loss-scale", "8"}, 2, {"--loss-scale 8", "--max-loss-scale 1"}},
+        {{"train", "--allow-changes", "--out", "run"}, 2, {"--allow-changes goes with --resume"}},
     };
     EXPECT_ALL(list);
 }

@@ -25,23 +25,23 @@
 
 static void help(FILE *out) {
     fputs("Usage: trainer train [OPTION...]\n"
-          "       trainer levers [--json] [--explain NAME] [--threads N]\n"
           "       trainer sample [OPTION...] CHECKPOINT\n"
           "       trainer eval [OPTION...] CHECKPOINT --data PATH...\n"
           "       trainer export [OPTION...] CHECKPOINT\n"
           "       trainer replay [OPTION...] FILE\n"
+          "       trainer levers [OPTION...]\n"
           "       trainer compare --ours A --theirs B [--referee C] [OPTION...]\n"
-          "       trainer inspect [--json] [--token-type T] FILE\n"
+          "       trainer inspect [OPTION...] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
+          "       trainer COMMAND --help\n"
           "       trainer --help | --version\n\n"
-          "train    Trains a decoder on text or token shards, or without --data on a built-in corpus\n"
-          "         (trainer train --help).\n"
-          "sample   Lets a trained model go on from a prompt (trainer sample --help).\n"
-          "eval     Loss and perplexity of a trained model on data (trainer eval --help).\n"
-          "export   Writes the weights of a checkpoint alone, for other tools (trainer export --help).\n"
-          "replay   Runs an attempt that overflowed and was kept once more (trainer replay --help).\n"
+          "train    Trains a decoder on text or token shards, or without --data on a built-in corpus.\n"
+          "sample   Lets a trained model go on from a prompt.\n"
+          "eval     Loss and perplexity of a trained model on data.\n"
+          "export   Writes the weights of a checkpoint alone, for other tools.\n"
+          "replay   Runs an attempt that overflowed and was kept once more.\n"
           "levers   Judges and times every faster way to compute on this machine.\n"
-          "compare  Compares tensors with those of another framework (trainer compare --help).\n"
+          "compare  Compares tensors with those of another framework.\n"
           "inspect  Says what is in a checkpoint, a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
           "  --precision P   fp16, bf16 or f64 [fp16]\n"
@@ -62,6 +62,8 @@ static int finish(int result) {
 
 static int report_unknown(const char *word) {
     static const char *const names[] = {"precision", "help", "version"};
+    if (!hs_word_is_option(word))
+        return hs_report_usage(NULL, "unexpected word '%s': a command, such as train, comes first", word);
     return hs_report_unknown_option(NULL, word, names, sizeof names / sizeof names[0],
                                     "training options come after 'train'");
 }

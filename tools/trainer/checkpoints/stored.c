@@ -108,6 +108,9 @@ static char *read_section(const hstep_tensor_file *file, const char *name, size_
 
 static int read_configuration(const hstep_tensor_file *file, hs_resumed *resumed) {
     size_t size;
+    if (hstep_tensor_file_find(file, "section.configuration") == SIZE_MAX)
+        return refuse_checkpoint(resumed->path, "no configuration of a run stands in it, as in weights that were "
+                                                "exported: name a checkpoint that trainer train wrote");
     char *text = read_section(file, "configuration", &size);
     if (text == NULL)
         return HS_EXIT_INPUT;
@@ -150,6 +153,13 @@ static bool may_change(const hs_option *option, const hs_options *options) {
     return option->free || options->allow_changes;
 }
 
+/* A value of the configuration for a message, from malloc; NULL where there is none. */
+static char *show(const json_t *value) {
+    if (json_is_real(value))
+        return strdup(hs_digits_of(json_real_value(value)).text);
+    return value != NULL ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+}
+
 /* Compares what this command said with what is stored; differences are reported, each on a line. */
 static int check_said(const json_t *stored, const hs_options *options, const char *path) {
     size_t count, differences = 0;
@@ -163,8 +173,7 @@ static int check_said(const json_t *stored, const hs_options *options, const cha
         if (given == NULL)
             return hs_report_no_memory();
         if (!json_equal(given, was)) {
-            char *before = was != NULL ? json_dumps(was, JSON_ENCODE_ANY) : NULL,
-                 *now = json_dumps(given, JSON_ENCODE_ANY);
+            char *before = show(was), *now = show(given);
             hs_report("--%s: the run has %s, this command says %s", table[i].name, before != NULL ? before : "none",
                       now != NULL ? now : "another");
             free(before);

@@ -119,13 +119,27 @@ static void print_value(FILE *out, const json_t *value) {
         json_dumpf(value, out, JSON_ENCODE_ANY);
 }
 
+/* The column at which values stand: behind the longest name, and never before the 25th. */
+static int value_column(const char *prefix, json_t *object) {
+    int column = 24;
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value) {
+        const int inner = json_is_object(value) ? value_column(name, value)
+                          : prefix[0] != '\0'   ? (int)(strlen(prefix) + strlen(name)) + 3
+                                                : (int)strlen(name) + 2;
+        column = inner > column ? inner : column;
+    }
+    return column;
+}
+
 /* Words in place of the underscores of a name. */
-static void print_name(FILE *out, const char *prefix, const char *name) {
+static void print_name(FILE *out, const char *prefix, const char *name, int column) {
     char text[80];
-    const int length = snprintf(text, sizeof text, "%s%s%s:", prefix, prefix[0] != '\0' ? "." : "", name);
+    snprintf(text, sizeof text, "%s%s%s:", prefix, prefix[0] != '\0' ? "." : "", name);
     for (char *c = strchr(text, '_'); c != NULL; c = strchr(c, '_'))
         *c = ' ';
-    fprintf(out, "%-24s%s", text, length >= 24 ? " " : "");
+    fprintf(out, "%-*s", column, text);
 }
 
 /* One element of an array of objects: its values on a line, the first in a column of its own. */
@@ -163,15 +177,15 @@ static void print_array(FILE *out, json_t *array) {
     }
 }
 
-static void print_object(FILE *out, const char *prefix, json_t *object) {
+static void print_object(FILE *out, const char *prefix, json_t *object, int column) {
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value) {
         if (json_is_object(value)) {
-            print_object(out, name, value);
+            print_object(out, name, value, column);
             continue;
         }
-        print_name(out, prefix, name);
+        print_name(out, prefix, name, column);
         if (json_is_array(value))
             print_array(out, value);
         else
@@ -192,7 +206,7 @@ static int describe(settings *s, json_t *found) {
     if (s->json && (json_dumpf(found, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) != 0 || puts("") == EOF))
         return HS_EXIT_OUTPUT;
     if (!s->json)
-        print_object(stdout, "", found);
+        print_object(stdout, "", found, value_column("", found));
     return status == HSTEP_OK ? HS_EXIT_DONE : hs_report_error(&error);
 }
 

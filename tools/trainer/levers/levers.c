@@ -26,7 +26,8 @@ static void help(FILE *out) {
           "  --backend B      whose levers: auto, cpu, cpu-reference, vulkan [auto]\n"
           "  --device D       of --backend vulkan: a number or a part of a name, from the list of devices\n"
           "  --threads N      processor threads; 0: as many as the process may use [0]\n"
-          "  --help           this text\n",
+          "  --help           this text\n\n"
+          "Exit status: 0 done; 2 usage; 4 could not write; 5 backend, device or memory unavailable.\n",
           out);
 }
 
@@ -86,7 +87,7 @@ static int parse(int argc, char **argv, settings *s) {
     int result = HS_EXIT_DONE;
     for (int i = 1; i < argc && result == HS_EXIT_DONE; ++i) {
         if (!hs_word_is_option(argv[i]))
-            return hs_report_usage("levers", "unexpected word '%s'", argv[i]);
+            return hs_report_usage("levers", "unexpected word '%s': it takes options alone", argv[i]);
         const char *value = NULL;
         const int option = find_option(argv[i], &value);
         const bool wants_value = option >= EXPLAIN && option <= THREADS;

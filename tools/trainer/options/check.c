@@ -82,7 +82,9 @@ static int check_scaler(const hs_options *o) {
 
 static int check_output(const hs_options *o) {
     if (o->dump_overflow > 0 && o->records != NULL && o->out == NULL)
-        return hs_report_usage("train", "--dump-overflow needs a folder to keep attempts in: give --out, too");
+        return hs_report_usage("train", "--dump-overflow needs a folder to keep attempts in: give --out too");
+    if (o->allow_changes && !o->resume)
+        return hs_report_usage("train", "--allow-changes goes with --resume: give it too, or leave both out");
     return HS_EXIT_DONE;
 }
 

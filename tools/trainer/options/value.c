@@ -59,13 +59,20 @@ static bool put_real(const hs_option *option, double value, void *target, hs_ref
     return true;
 }
 
+/* A value that would do, for a message: the default, unless it is the 0 that stands for something else. */
+static bool refuse_form(const hs_option *option, const char *kind, const char *without_default, hs_refusal *refusal) {
+    const char *example = option->initial != NULL ? option->initial : without_default;
+    if (strcmp(example, "0") == 0)
+        return refuse(refusal, "give a %s of at least %s", kind, hs_digits_of(option->minimum).text);
+    return refuse(refusal, "give a %s of at least %s, such as %s", kind, hs_digits_of(option->minimum).text, example);
+}
+
 static bool put_count_text(const hs_option *option, const char *text, void *target, hs_refusal *refusal) {
     char *end;
     errno = 0;
     const unsigned long long value = strtoull(text, &end, 10);
     if (!isdigit((unsigned char)text[0]) || *end != '\0')
-        return refuse(refusal, "give a whole number of at least %s, such as %s", hs_digits_of(option->minimum).text,
-                      option->initial != NULL ? option->initial : "2000");
+        return refuse_form(option, "whole number", "2000", refusal);
     /* Records and configuration files hold whole numbers up to 2^63 - 1. */
     if (errno == ERANGE || value > INT64_MAX)
         return refuse_range(option, refusal);
@@ -76,7 +83,7 @@ static bool put_real_text(const hs_option *option, const char *text, void *targe
     char *end;
     const double value = strtod(text, &end);
     if (!(isdigit((unsigned char)text[0]) || text[0] == '.' || text[0] == '-') || *end != '\0')
-        return refuse(refusal, "give a number such as %s", option->initial != NULL ? option->initial : "128");
+        return refuse_form(option, "number", "128", refusal);
     return put_real(option, value, target, refusal);
 }
 
