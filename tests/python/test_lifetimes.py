@@ -93,10 +93,10 @@ class Views(unittest.TestCase):
         parameters, gradients = model.parameters, trainer.gradients
         context = model.context
         context.close()
-        for call in (lambda: parameters["final_norm.gain"], lambda: gradients["final_norm.gain"], lambda: model.checksum(),
-                     lambda: trainer.step(FIXTURE), lambda: trainer.loss_scale, lambda: context.backend,
-                     lambda: halfstep.matmul([[1]], [[1]], context=context), lambda: model.generate([0], 1),
-                     lambda: halfstep.Trainer(model), lambda: model.edit("final_norm.gain").__enter__()):
+        for call in (lambda: parameters["final_norm.gain"], lambda: gradients["final_norm.gain"],
+                     lambda: model.checksum(), lambda: trainer.step(FIXTURE), lambda: trainer.loss_scale,
+                     lambda: context.backend, lambda: halfstep.matmul([[1]], [[1]], context=context),
+                     lambda: model.generate([0], 1), lambda: halfstep.Trainer(model), lambda: model.edit("final_norm.gain").__enter__()):
             with self.assertRaises(halfstep.ClosedError):
                 call()
 

@@ -7,7 +7,8 @@ from support import halfstep, main, same_bits, vectors
 
 import model as independent
 
-SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65520, 3.4e38, 2.0**-24, 2.0**-25, 2.0**-133, 2.0**-140, 1 + 2**-11]
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65520, 3.4e38]
+SPECIAL += [2.0**-24, 2.0**-25, 2.0**-133, 2.0**-140, 1 + 2**-11]
 
 
 def expected(precision, a, b):
@@ -71,13 +72,16 @@ class Encode(unittest.TestCase):
 
     def test_integers_are_rounded_once(self):
         # Halfway between two numbers of bf16, and a little more: f64 alone would forget the little.
+        def through(x):
+            return halfstep.decode(halfstep.encode(x, "bf16"), "bf16")
+
         base = 2**62 + 2**54
         for x, want in ((base, 2**62), (base + 1, 2**62 + 2**55), (-base - 1, -(2**62) - 2**55)):
-            self.assertEqual(float(halfstep.decode(halfstep.encode(np.array(x), "bf16"), "bf16")), want)
+            self.assertEqual(float(through(np.array(x))), want)
             self.assertEqual(float(halfstep.matmul([[1]], np.array([[x]]), "bf16")[0, 0]), want)
-        self.assertEqual(float(halfstep.decode(halfstep.encode(np.array(2**64 - 1, dtype=np.uint64), "bf16"), "bf16")), 2.0**64)
-        self.assertEqual(float(halfstep.decode(halfstep.encode(np.array(-(2**63)), "bf16"), "bf16")), -(2.0**63))
-        self.assertTrue(np.array_equal(halfstep.decode(halfstep.encode(np.arange(-50, 50), "fp16"), "fp16"), np.arange(-50, 50)))
+        self.assertEqual(float(through(np.array(2**64 - 1, dtype=np.uint64))), 2.0**64)
+        self.assertEqual(float(through(np.array(-(2**63)))), -(2.0**63))
+        self.assertTrue(np.array_equal(through(np.arange(-50, 50)), np.arange(-50, 50)))
 
     def test_refusals(self):
         for call in (lambda: halfstep.encode([1j], "fp16"), lambda: halfstep.encode(["1"], "fp16"),
@@ -95,7 +99,8 @@ class Encode(unittest.TestCase):
 class Matmul(unittest.TestCase):
     def test_bits_of_the_independent_model(self):
         for precision in ("f64", "fp16", "bf16"):
-            for m, k, n in ((1, 1, 1), (3, 5, 4), (17, 33, 65), (70, 40, 9), (4, 0, 3), (0, 4, 3), (3, 4, 0), (0, 0, 0)):
+            shapes = ((1, 1, 1), (3, 5, 4), (17, 33, 65), (70, 40, 9), (4, 0, 3), (0, 4, 3), (3, 4, 0), (0, 0, 0))
+            for m, k, n in shapes:
                 a, b = random_matrix((m, k), m), random_matrix((k, n), n)
                 for backend in ("cpu", "cpu-reference"):
                     y = halfstep.matmul(a, b, precision, backend)

@@ -44,7 +44,8 @@ class Declarations(unittest.TestCase):
         lines += [f'printf("%lld\\n", (long long){name});' for name in numbers]
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "sizes.c"
-            source.write_text(f"#include <halfstep/halfstep.h>\n#include <stdio.h>\nint main(void) {{ {' '.join(lines)} }}\n")
+            head = "#include <halfstep/halfstep.h>\n#include <stdio.h>\n"
+            source.write_text(f"{head}int main(void) {{ {' '.join(lines)} }}\n")
             subprocess.run([compiler, f"-I{HEADERS.parent}", str(source), "-o", f"{folder}/sizes"], check=True)
             printed = subprocess.run([f"{folder}/sizes"], capture_output=True, text=True, check=True).stdout.split()
         seen = [_library.ffi.sizeof(name) for name in structs] + [getattr(_library.lib, name) for name in numbers]
@@ -75,7 +76,8 @@ class Declarations(unittest.TestCase):
     def test_a_wrong_library_is_refused(self):
         for path in ("/nowhere/libhalfstep.so", "libc.so.6"):
             environment = {**os.environ, "HALFSTEP_LIBRARY": path, "PYTHONPATH": str(PACKAGE)}
-            asked = subprocess.run([sys.executable, "-B", "-c", "import halfstep"], env=environment, capture_output=True, text=True)
+            command = [sys.executable, "-B", "-c", "import halfstep"]
+            asked = subprocess.run(command, env=environment, capture_output=True, text=True)
             self.assertEqual(asked.returncode, 1)
             self.assertIn("LibraryNotFoundError", asked.stderr)
             self.assertIn(path, asked.stderr)
@@ -89,7 +91,7 @@ class Types(unittest.TestCase):
             for node in [tree, *ast.walk(tree)]:
                 if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                     name = getattr(node, "name", path.name)
-                    overload = any(isinstance(it, ast.Name) and it.id == "overload" for it in getattr(node, "decorator_list", []))
+                    overload = any(ast.unparse(it) == "overload" for it in getattr(node, "decorator_list", []))
                     if not name.startswith("_") and not overload and ast.get_docstring(node) is None and name != "data":
                         bare.append(f"{path.name}: {name}")
         self.assertEqual(bare, [])
@@ -103,7 +105,7 @@ class Types(unittest.TestCase):
             self.skipTest("mypy is not installed")
         with tempfile.TemporaryDirectory() as cache:
             judged = subprocess.run(
-                ["mypy", "--strict", "--cache-dir", cache, "--config-file", str(PACKAGE / "pyproject.toml"), "-p", "halfstep"],
+                ["mypy", "--strict", "--cache-dir", cache, "--config-file", "pyproject.toml", "-p", "halfstep"],
                 cwd=PACKAGE, capture_output=True, text=True)
         self.assertEqual(judged.returncode, 0, judged.stdout + judged.stderr)
 
@@ -128,7 +130,8 @@ class Installation(unittest.TestCase):
                 print(f"skipped: {tool} is not installed", file=sys.stderr)
                 self.skipTest(f"{tool} is not installed")
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(PACKAGE, f"{folder}/source", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+            built = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
+            shutil.copytree(PACKAGE, f"{folder}/source", ignore=built)
             environment = {**os.environ, "HALFSTEP_SOURCE": str(SOURCE)}
             environment.pop("PYTHONPATH", None)
             installed = subprocess.run(
@@ -143,8 +146,9 @@ class Installation(unittest.TestCase):
                 "assert f'{sys.argv[1]}/halfstep/_library' in open('/proc/self/maps').read()\n"
                 "print(halfstep.__version__, halfstep.matmul([[2]], [[3]])[0, 0])\n"
             )
-            ran = subprocess.run([sys.executable, "-B", "-c", program, f"{folder}/installed"], cwd=folder, capture_output=True,
-                                 text=True, env={**environment, "PYTHONPATH": f"{folder}/installed"})
+            command = [sys.executable, "-B", "-c", program, f"{folder}/installed"]
+            ran = subprocess.run(command, cwd=folder, capture_output=True, text=True,
+                                 env={**environment, "PYTHONPATH": f"{folder}/installed"})
             self.assertEqual((ran.stderr, ran.stdout), ("", f"{halfstep.__version__} 6.0\n"))
 
 
@@ -155,22 +159,23 @@ class Records(unittest.TestCase):
             return halfstep.read_records(folder, kind)
 
     def test_numbers_that_json_lacks(self):
-        line = {"schema": "halfstep.records/1", "record": "update", "loss": None, "loss_nonfinite": "-inf", "norm": None,
-                "deep": [{"x": None, "x_nonfinite": "nan"}], "text": "a\u2028b"}
+        line = {"schema": "halfstep.records/1", "record": "update", "loss": None, "loss_nonfinite": "-inf",
+                "norm": None, "deep": [{"x": None, "x_nonfinite": "nan"}], "text": "a\u2028b"}
         record = self.read(json.dumps(line, ensure_ascii=False))[0]
         self.assertEqual((record["loss"], record["norm"], record["text"]), (-math.inf, None, "a\u2028b"))
         self.assertTrue(math.isnan(record["deep"][0]["x"]))
         self.assertNotIn("loss_nonfinite", record)
 
     def test_kinds(self):
-        lines = [json.dumps({"schema": "halfstep.records/1", "record": kind}) for kind in ("run", "update", "update", "end")]
-        self.assertEqual([it["record"] for it in self.read(*lines)], ["run", "update", "update", "end"])
+        kinds = ["run", "update", "update", "end"]
+        lines = [json.dumps({"schema": "halfstep.records/1", "record": kind}) for kind in kinds]
+        self.assertEqual([it["record"] for it in self.read(*lines)], kinds)
         self.assertEqual(len(self.read(*lines, kind="update")), 2)
         self.assertEqual(self.read(), [])
 
     def test_refusals_name_file_and_line(self):
         good = '{"schema":"halfstep.records/1","record":"end"}'
-        for bad in ("{", "7", '{"record":"end"}', '{"schema":"other/1","record":"end"}', good.replace('"end"', "NaN"), ""):
+        for bad in ("{", "7", "", '{"record":"end"}', '{"schema":"other/1","record":"end"}', good.replace('"end"', "NaN")):
             with self.assertRaisesRegex(halfstep.InputFileError, "records.jsonl, line 2"):
                 self.read(good, bad, good)
         with self.assertRaisesRegex(halfstep.InputFileError, "/nowhere"):
