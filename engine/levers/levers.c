@@ -82,16 +82,6 @@ typedef struct judgement {
     hs_verdict *verdict;
 } judgement;
 
-/* The processor or other device, and what stands behind the lever. */
-static void describe_machine(const judgement *j, char *text, size_t size) {
-    char processor[HS_MACHINE];
-    FILE *listing = fopen("/proc/cpuinfo", "r");
-    hs_machine_describe(listing, processor);
-    if (listing != NULL)
-        (void)fclose(listing);
-    (void)snprintf(text, size, "%s; %s; %s", j->backend->api->device(j->backend), processor, j->findings.identity);
-}
-
 /* Everything that the figures depend on: what they were compared with is this build's exact levers. */
 static bool make_key(const judgement *j, const char *machine, char key[HS_CACHE_KEY]) {
     const hs_backend_api *api = j->backend->api;
@@ -179,9 +169,9 @@ static bool has_changed(const judgement *j, const char *pinned, char *text, size
 
 /* The verdict of the gate, unless long runs have spoken already. */
 static hstep_lever_state judge_found(const judgement *j, bool required, char *text, size_t size) {
-    char machine[HS_CACHE_KEY / 2 + HS_MACHINE], rejection[HS_CACHE_REASON];
+    char machine[HS_LEVER_MACHINE], rejection[HS_CACHE_REASON];
     hstep_error why = {0};
-    describe_machine(j, machine, sizeof machine);
+    hs_lever_machine(j->backend, j->findings.identity, machine);
     if (hs_cache_is_rejected(j->name, machine, rejection)) {
         (void)snprintf(text, size, "%s", rejection);
         return HSTEP_LEVER_REJECTED;

@@ -18,7 +18,7 @@ extern "C" {
 typedef struct hstep_context hstep_context;
 
 typedef enum hstep_backend {
-    HSTEP_BACKEND_AUTO = 0, /**< VULKAN on a GPU that keeps the reference's bits, else CPU. */
+    HSTEP_BACKEND_AUTO = 0,          /**< VULKAN on a GPU that keeps the reference's bits, else CPU. */
     HSTEP_BACKEND_CPU = 1,           /**< Threaded kernels; with exact levers, the bits of the reference. */
     HSTEP_BACKEND_CPU_REFERENCE = 2, /**< Plain single-threaded loops: the oracle. */
     HSTEP_BACKEND_VULKAN = 3         /**< A Vulkan device (docs/vulkan.md), where this build and this system have it. */
@@ -118,6 +118,20 @@ HSTEP_API size_t hstep_context_levers(const hstep_context *context, const hstep_
  * HSTEP_ERROR_BACKEND_UNAVAILABLE and the reason. Verdicts that were kept still count.
  */
 HSTEP_API const char *hstep_context_lever_set(const hstep_context *context);
+
+/**
+ * Keeps, in the user's cache directory, that long runs have shown a gated lever to be wrong on this machine: contexts
+ * that are made from now on find it rejected, whatever the gate says, until hstep_context_clear_rejection. This context
+ * goes on as it is.
+ * @param reason  A sentence, of which 190 bytes are kept.
+ * @return HSTEP_ERROR_ARGUMENT for a lever that is unknown or exact; HSTEP_ERROR_OUTPUT_FILE when it could not be kept.
+ */
+HSTEP_API hstep_status hstep_context_reject_lever(hstep_context *context, const char *lever, const char *reason,
+                                                  hstep_error *error);
+
+/** Takes it back; *cleared becomes 0 where there was nothing to take back. The same errors. */
+HSTEP_API hstep_status hstep_context_clear_rejection(hstep_context *context, const char *lever, int *cleared,
+                                                     hstep_error *error);
 
 #ifdef __cplusplus
 }

@@ -117,17 +117,19 @@ static json_t *merge(json_t *latest, json_t *old, const char *lever, const char 
 }
 
 /* Puts a whole file in the place of an older one, through a new file of its own beside it. */
-static void replace(const char *path, const json_t *root) {
+static bool replace(const char *path, const json_t *root) {
     char temporary[PATH + 16];
     (void)snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
     const int file = mkstemp(temporary);
     if (file < 0)
-        return;
+        return false;
     FILE *stream = fdopen(file, "w");
     bool written = stream != NULL && json_dumpf(root, stream, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0;
     written = (stream != NULL ? fclose(stream) : close(file)) == 0 && written;
-    if (!written || rename(temporary, path) != 0)
-        (void)unlink(temporary);
+    if (written && rename(temporary, path) == 0)
+        return true;
+    (void)unlink(temporary);
+    return false;
 }
 
 void hs_cache_write(const char *lever, const char *key, const hs_verdict *verdict) {
@@ -139,7 +141,51 @@ void hs_cache_write(const char *lever, const char *key, const hs_verdict *verdic
     (void)json_object_set_new(latest, "key", json_string(key));
     json_t *old = load(path), *root = merge(latest, old, lever, key);
     if (root != NULL)
-        replace(path, root);
+        (void)replace(path, root);
     json_decref(root);
     json_decref(old);
+}
+
+/* The file's content without one rejection; *found tells whether it was there. NULL for want of memory. */
+static json_t *without_rejection(json_t *old, const char *lever, const char *machine, bool *found) {
+    json_t *root = json_pack("{s:s, s:[], s:[]}", "schema", SCHEMA, "rejections", "verdicts");
+    json_t *verdicts = json_object_get(old, "verdicts"), *kept = json_object_get(old, "rejections"),
+           *rejections = json_object_get(root, "rejections");
+    *found = false;
+    for (size_t i = 0; i < json_array_size(kept); i++) {
+        json_t *one = json_array_get(kept, i);
+        const bool meant = is_text(one, "lever", lever) && is_text(one, "machine", machine);
+        *found = *found || meant;
+        if (!meant)
+            (void)json_array_append(rejections, one);
+    }
+    if (root != NULL && json_is_array(verdicts))
+        (void)json_object_set(root, "verdicts", verdicts);
+    return root;
+}
+
+bool hs_cache_reject(const char *lever, const char *machine, const char *reason) {
+    char path[PATH];
+    bool found;
+    if (!find_path(path, true))
+        return false;
+    json_t *old = load(path), *root = without_rejection(old, lever, machine, &found);
+    json_t *one = json_pack("{s:s, s:s, s:s}", "lever", lever, "machine", machine, "reason", reason);
+    const bool kept =
+        one != NULL && json_array_append_new(json_object_get(root, "rejections"), one) == 0 && replace(path, root);
+    json_decref(root);
+    json_decref(old);
+    return kept;
+}
+
+bool hs_cache_clear_rejection(const char *lever, const char *machine, bool *found) {
+    char path[PATH];
+    *found = false;
+    if (!find_path(path, false))
+        return true;
+    json_t *old = load(path), *root = without_rejection(old, lever, machine, found);
+    const bool cleared = !*found || (root != NULL && replace(path, root));
+    json_decref(root);
+    json_decref(old);
+    return cleared;
 }

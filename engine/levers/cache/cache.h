@@ -23,4 +23,10 @@ void hs_cache_write(const char *lever, const char *key, const hs_verdict *verdic
  */
 bool hs_cache_is_rejected(const char *lever, const char *machine, char reason[HS_CACHE_REASON]);
 
+/* Keeps such a rejection in the place of an older one; false where it could not be written. */
+bool hs_cache_reject(const char *lever, const char *machine, const char *reason);
+
+/* Removes it; false where the file could not be written. *found tells whether there was one. */
+bool hs_cache_clear_rejection(const char *lever, const char *machine, bool *found);
+
 #endif

@@ -49,3 +49,12 @@ void hs_machine_describe(FILE *listing, char text[HS_MACHINE]) {
     if (used == 0)
         (void)snprintf(text, HS_MACHINE, "unknown processor");
 }
+
+void hs_lever_machine(const hs_backend *backend, const char *identity, char text[HS_LEVER_MACHINE]) {
+    char processor[HS_MACHINE];
+    FILE *listing = fopen("/proc/cpuinfo", "r");
+    hs_machine_describe(listing, processor);
+    if (listing != NULL)
+        (void)fclose(listing);
+    (void)snprintf(text, HS_LEVER_MACHINE, "%s; %s; %s", backend->api->device(backend), processor, identity);
+}
