@@ -25,6 +25,7 @@ static const struct {
     [HS_PLANTED_TRUNCATED] = {"uniform", NULL, NULL, 0},
     [HS_PLANTED_FLUSHED] = {"subnormal", NULL, NULL, 0},
     [HS_PLANTED_LAST_STEP] = {"uniform", NULL, NULL, 0},
+    [HS_PLANTED_ODD_LAST_STEP] = {"uniform", NULL, NULL, 0},
     [HS_PLANTED_F32_SUMS] = {"uniform", NULL, NULL, 0},
     [HS_PLANTED_SKIPPED_ZEROS] = {"nonfinite", NULL, NULL, 0},
     [HS_PLANTED_SILENT] = {"nonfinite", NULL, NULL, 0},

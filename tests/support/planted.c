@@ -128,7 +128,9 @@ UNWATCHED static void sum_bf16(const operands *o, const double *a, const double 
 /* All sums, in f32 or f64, into rows of `pitch`: behind the last column there is room for a whole block. The columns of
  * a block are read for every row while they are near. */
 static void sum_all(hs_planted planted, const operands *o, bool f32, size_t pitch, double *y) {
-    const bool short_by_one = planted == HS_PLANTED_LAST_STEP || (planted == HS_PLANTED_DEEP_LAST_STEP && o->k > 65536);
+    const bool short_by_one = planted == HS_PLANTED_LAST_STEP ||
+                              (planted == HS_PLANTED_ODD_LAST_STEP && o->k % 2 == 1) ||
+                              (planted == HS_PLANTED_DEEP_LAST_STEP && o->k > 65536);
     const size_t end = short_by_one && o->k > 0 ? o->k - 1 : o->k;
     for (size_t j = 0; j < o->n; j += BLOCK)
         for (size_t i = 0; i < o->m; i++) {
@@ -203,6 +205,7 @@ static void multiply(hs_planted planted, const hs_call *call, hs_kernel_run *run
     X(TRUNCATED, "planted.truncated", BF16)                                                                            \
     X(FLUSHED, "planted.flushed", BF16)                                                                                \
     X(LAST_STEP, "planted.last-step", F64)                                                                             \
+    X(ODD_LAST_STEP, "planted.odd-last-step", F64)                                                                     \
     X(F32_SUMS, "planted.f32-sums", F64)                                                                               \
     X(SKIPPED_ZEROS, "planted.skipped-zeros", F64)                                                                     \
     X(SILENT, "planted.silent", F64)                                                                                   \

@@ -13,6 +13,7 @@ typedef enum hs_planted {
     HS_PLANTED_TRUNCATED,                    /* bf16: right sums, the result loses its last fraction bit */
     HS_PLANTED_FLUSHED,                      /* bf16: subnormal operands count as zero */
     HS_PLANTED_LAST_STEP,                    /* f64: the last step of k is missing */
+    HS_PLANTED_ODD_LAST_STEP,                /* f64: the same where k is odd */
     HS_PLANTED_F32_SUMS,                     /* f64: sums in f32 */
     HS_PLANTED_SKIPPED_ZEROS,                /* f64: zeros of the left operand are skipped, infinities they face too */
     HS_PLANTED_SILENT,                       /* f64: right, but the flag of a nonfinite result is never raised */

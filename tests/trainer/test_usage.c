@@ -58,7 +58,7 @@ Test(usage, unknown_words) {
         {{"levers", "--threads", "many"}, 2, {"--threads many", "whole number"}},
         {{"levers", "--threads"}, 2, {"'--threads' needs a value"}},
         {{"levers", "--threads", ""}, 2, {"--threads '':", "whole number"}},
-        {{"verify"}, 2, {"no command 'verify' yet"}},
+        {{"verify", "--with", "1%"}, 2, {"trainer train --help"}},
         {{"compare"}, 2, {"give --ours and --theirs", "trainer compare --help"}},
         {{"compare", "a"}, 2, {"unexpected word 'a'"}},
         {{"compare", "--ours", "a", "--theirs", "b", "--target", "-1"}, 2, {"--target -1"}},

@@ -22,6 +22,7 @@
 #include "trainer/sample/command.h"
 #include "trainer/threads.h"
 #include "trainer/train/train.h"
+#include "trainer/verify/command.h"
 
 static void help(FILE *out) {
     fputs("Usage: trainer train [OPTION...]\n"
@@ -30,6 +31,7 @@ static void help(FILE *out) {
           "       trainer export [OPTION...] CHECKPOINT\n"
           "       trainer replay [OPTION...] FILE\n"
           "       trainer levers [OPTION...]\n"
+          "       trainer verify [--lever NAME... | --against f64] [OPTION...]\n"
           "       trainer compare --ours A --theirs B [--referee C] [OPTION...]\n"
           "       trainer inspect [OPTION...] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
@@ -41,6 +43,7 @@ static void help(FILE *out) {
           "export   Writes the weights of a checkpoint alone, for other tools.\n"
           "replay   Runs an attempt that overflowed and was kept once more.\n"
           "levers   Judges and times every faster way to compute on this machine.\n"
+          "verify   Trains levers, or a precision, and a reference side by side.\n"
           "compare  Compares tensors with those of another framework.\n"
           "inspect  Says what is in a checkpoint, a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
@@ -118,9 +121,9 @@ int main(int argc, char **argv) {
         const char *name;
         int (*run)(int argc, char **argv);
         bool computes;
-    } commands[] = {{"train", hs_train, true},      {"sample", hs_sample, true},   {"eval", hs_eval, true},
-                    {"levers", hs_levers, true},    {"export", hs_export, false},  {"replay", hs_replay, true},
-                    {"compare", hs_compare, false}, {"inspect", hs_inspect, false}};
+    } commands[] = {{"train", hs_train, true},   {"sample", hs_sample, true},    {"eval", hs_eval, true},
+                    {"levers", hs_levers, true}, {"export", hs_export, false},   {"replay", hs_replay, true},
+                    {"verify", hs_verify, true}, {"compare", hs_compare, false}, {"inspect", hs_inspect, false}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
@@ -128,11 +131,8 @@ int main(int argc, char **argv) {
             hs_threads_wait_briefly(argv);
         return finish(commands[i].run(argc - 1, argv + 1));
     }
-    static const char *const later[] = {"verify"};
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
-        if (strcmp(argv[1], later[i]) == 0)
-            return hs_report_usage(NULL, "this version has no command '%s' yet", argv[1]);
     return hs_report_usage(
-        NULL, "unknown command '%s': there are train, sample, eval, export, replay, levers, compare and inspect",
+        NULL,
+        "unknown command '%s': there are train, sample, eval, export, replay, levers, verify, compare and inspect",
         argv[1]);
 }

@@ -26,7 +26,12 @@ static int widest_name(const hs_rows *rows) {
     return (int)widest;
 }
 
-static void describe(double figure, char text[FIGURE]) { snprintf(text, FIGURE, isnan(figure) ? "" : "%.3g", figure); }
+static void describe(double figure, char text[FIGURE]) {
+    if (isnan(figure))
+        text[0] = '\0';
+    else
+        snprintf(text, FIGURE, "%.3g", figure);
+}
 
 /* The rule as a sentence of figures: what was held to what. */
 static void describe_rule(const hs_row *row, char text[RULE]) {

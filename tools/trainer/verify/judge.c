@@ -1,0 +1,34 @@
+#include "trainer/verify/judge.h"
+
+#include <math.h>
+#include <string.h>
+
+static double mean_before(const double *losses, size_t end, size_t window) {
+    double sum = 0;
+    for (size_t i = end - window; i < end; ++i)
+        sum += losses[i];
+    return sum / (double)window;
+}
+
+double hs_relative_gap(double reference, double tested) {
+    const double gap = reference == tested ? 0 : fabs(tested - reference) / fabs(reference);
+    return isfinite(reference) && isfinite(gap) ? gap : INFINITY;
+}
+
+hs_curve_gap hs_curve_gap_of(const double *reference, const double *tested, size_t steps, size_t window) {
+    const size_t width = steps < window ? steps : window;
+    hs_curve_gap found = {0, 0};
+    for (size_t end = width; end <= steps && width > 0; ++end) {
+        const double gap = hs_relative_gap(mean_before(reference, end, width), mean_before(tested, end, width));
+        if (found.step == 0 || gap > found.largest)
+            found = (hs_curve_gap){gap, end};
+    }
+    return found;
+}
+
+uint64_t hs_first_difference(const double *a, const double *b, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        if (memcmp(&a[i], &b[i], sizeof a[i]) != 0)
+            return i + 1;
+    return 0;
+}
