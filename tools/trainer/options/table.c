@@ -115,7 +115,7 @@ static const hs_option TABLE[] = {
      .initial = "0.8", .free = true, .help = "Of the sample; 0: always the likeliest token"},
 
     {.name = "backend", .group = "Run", CHOICE(backend, hs_backend_choices), .argument = "B", .initial = "auto",
-     .help = "What computes"},
+     .free = true, .help = "What computes"},
     {.name = "device", .group = "Run", TEXT(device), .argument = "D", .initial = "any",
      .free = true, .help = "Of --backend vulkan: a number, from 0, or a part of a device's name; any: the one that promises most"},
     {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
