@@ -89,7 +89,7 @@ static bool may_serve(const cpu_backend *cpu, const hs_kernel_entry *entry, cons
     const hs_cpu_lever *lever = &cpu->tier->levers[entry->lever];
     if (entry->operation != call->operation || cpu->levers[entry->lever].state != HSTEP_LEVER_ACTIVE)
         return false;
-    if (lever->accepts && !lever->accepts(call))
+    if ((entry->kits && !(*entry->kits)[call->precision]) || (lever->accepts && !lever->accepts(call)))
         return false;
     if (lever->exact)
         return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;

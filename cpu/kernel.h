@@ -7,7 +7,7 @@
 /* What matrix products are made of in one precision on one instruction set (cpu/exact/product/kit.h). */
 typedef struct hs_kit hs_kit;
 
-/* The kits of one instruction set, by precision. */
+/* The kits of one instruction set, by precision; NULL in those that it has none for. */
 typedef const hs_kit *const hs_kits[HSTEP_PRECISION_BF16 + 1];
 
 /* What a kernel gets beside its call. */
@@ -30,7 +30,7 @@ typedef struct hs_kernel_entry {
     size_t lever; /* index into the tier's levers */
     hs_kernel *kernel;
     hs_kernel_scratch *scratch; /* NULL for none */
-    hs_kits *kits;              /* NULL for none */
+    hs_kits *kits;              /* the row serves the precisions of these; NULL: it needs none */
 } hs_kernel_entry;
 
 /* A lever, and how to find out about it. */

@@ -5,9 +5,9 @@
 #include "cpu/exact/target.h"
 #include "cpu/kernel.h"
 
-/* Products: what differs between instruction sets is in the kit. */
-hs_kernel hs_exact_matmul;
-hs_kernel_scratch hs_exact_matmul_scratch;
+/* Products: what differs between levers is in the kit. */
+hs_kernel hs_kit_matmul;
+hs_kernel_scratch hs_kit_matmul_scratch;
 
 /* All others, for one target. */
 #define HS_DECLARE_KERNELS(target)                                                                                     \

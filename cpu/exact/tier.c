@@ -12,18 +12,8 @@ static hstep_lever_state detect_compact(void) { return HSTEP_LEVER_ACTIVE; }
 
 #ifdef HS_BUILT_AVX512BF16
 #define detect_avx512bf16 hs_detect_avx512bf16
-#define accepts_avx512bf16 hs_avx512bf16_accepts
 #else
 static hstep_lever_state detect_avx512bf16(void) { return HSTEP_LEVER_NOT_BUILT; }
-#define accepts_avx512bf16 NULL
-#endif
-
-#ifdef HS_BUILT_AMX
-#define accepts_amx_bf16 hs_amx_bf16_accepts
-#define accepts_amx_fp16 hs_amx_fp16_accepts
-#else
-#define accepts_amx_bf16 NULL
-#define accepts_amx_fp16 NULL
 #endif
 
 #define NO_AMX                                                                                                         \
@@ -40,8 +30,7 @@ static const hs_cpu_lever levers[LEVERS] = {
                     .detect = detect_avx512bf16,
                     .active = "products in bf16 by vdpbf16ps, two steps of a chain at a time",
                     .missing = "the processor or the system lacks AVX512-BF16, its vdpbf16ps is no faster than f32 "
-                               "arithmetic, or the compiler did not know it",
-                    .accepts = accepts_avx512bf16},
+                               "arithmetic, or the compiler did not know it"},
     [AVX512] = {.name = "cpu.avx512",
                 .exact = true,
                 .detect = hs_detect_avx512,
@@ -66,7 +55,6 @@ static const hs_cpu_lever levers[LEVERS] = {
                   .active = "products in bf16 on AMX tiles",
                   .missing = NO_AMX,
                   .precision = HSTEP_PRECISION_BF16,
-                  .accepts = accepts_amx_bf16,
                   .flushes_subnormals = true,
                   .describe = hs_amx_describe},
     [AMX_FP16] = {.name = "cpu.amx-fp16",
@@ -74,13 +62,12 @@ static const hs_cpu_lever levers[LEVERS] = {
                   .active = "products in fp16 on AMX tiles, numbers in two parts of bf16",
                   .missing = NO_AMX,
                   .precision = HSTEP_PRECISION_FP16,
-                  .accepts = accepts_amx_fp16,
                   .describe = hs_amx_describe},
 };
 
 /* The kernels of one lever. */
 #define HS_ROWS(lever, target)                                                                                         \
-    {HS_OP_MATMUL, lever, hs_exact_matmul, hs_exact_matmul_scratch, &hs_kits_##target},                                \
+    {HS_OP_MATMUL, lever, hs_kit_matmul, hs_kit_matmul_scratch, &hs_kits_##target},                                    \
         {HS_OP_GATHER, lever, HS_JOINED(gather, target), NULL, NULL},                                                  \
         {HS_OP_GATHER_BACKWARD, lever, HS_JOINED(gather_backward, target), NULL, NULL},                                \
         {HS_OP_STORE_ROWS, lever, HS_JOINED(store_rows, target), NULL, NULL},                                          \
@@ -124,11 +111,11 @@ static const hs_cpu_lever levers[LEVERS] = {
 static const hs_kernel_entry entries[] = {
     {HS_OP_MATMUL, OPENBLAS, hs_matmul_openblas_f64, NULL, NULL},
 #ifdef HS_BUILT_AMX
-    {HS_OP_MATMUL, AMX_BF16, hs_matmul_amx_bf16, hs_matmul_amx_bf16_scratch, NULL},
-    {HS_OP_MATMUL, AMX_FP16, hs_matmul_amx_fp16, hs_matmul_amx_fp16_scratch, NULL},
+    {HS_OP_MATMUL, AMX_BF16, hs_kit_matmul, hs_kit_matmul_scratch, &hs_kits_amx},
+    {HS_OP_MATMUL, AMX_FP16, hs_kit_matmul, hs_kit_matmul_scratch, &hs_kits_amx},
 #endif
 #ifdef HS_BUILT_AVX512BF16
-    {HS_OP_MATMUL, AVX512BF16, hs_matmul_avx512bf16, hs_matmul_avx512bf16_scratch, NULL},
+    {HS_OP_MATMUL, AVX512BF16, hs_kit_matmul, hs_kit_matmul_scratch, &hs_kits_avx512bf16},
 #endif
 #ifdef HS_X86_64
     HS_ROWS(AVX512, avx512),

@@ -9,14 +9,4 @@
 hstep_lever_state hs_detect_amx(void);
 void hs_amx_describe(hs_lever_findings *findings);
 
-/* matmul_amx_bf16_32x32.c */
-bool hs_amx_bf16_accepts(const hs_call *call);
-hs_kernel hs_matmul_amx_bf16;
-hs_kernel_scratch hs_matmul_amx_bf16_scratch;
-
-/* matmul_amx_fp16_32x32.c */
-bool hs_amx_fp16_accepts(const hs_call *call);
-hs_kernel hs_matmul_amx_fp16;
-hs_kernel_scratch hs_matmul_amx_fp16_scratch;
-
 #endif

@@ -55,4 +55,7 @@ static inline void hs_amx_store_sums(bool both, float *sums) {
     }
 }
 
+#define HS_AMX_KIT(parts)                                                                                              \
+    HS_PAIRS_KIT(parts), .depth = 512, .store_sums = hs_pairs_store_sums, .enter = hs_amx_enter, .leave = hs_amx_leave
+
 #endif

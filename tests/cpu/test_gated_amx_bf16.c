@@ -5,7 +5,7 @@
  */
 #include "support/emulated_tiles.h"
 
-#include "cpu/gated/matmul_amx_bf16_32x32.c"
+#include "cpu/gated/kit_amx_bf16_32x32.c"
 
 #include <criterion/criterion.h>
 #include <math.h>

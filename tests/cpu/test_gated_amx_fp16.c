@@ -4,7 +4,7 @@
  */
 #include "support/emulated_tiles.h"
 
-#include "cpu/gated/matmul_amx_fp16_32x32.c"
+#include "cpu/gated/kit_amx_fp16_32x32.c"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -66,12 +66,12 @@ void hs_pack_panels(const hs_side *side, hs_lines lines, size_t count, size_t de
 }
 
 hs_lines hs_head_of(const hs_view *view, size_t row, size_t column) {
-    const hs_lines all = {view->buffer->data + view->offset, hs_pitch(view), 1, view->dtype != HSTEP_DTYPE_F64};
+    const hs_lines all = {view->buffer->data + view->offset, hs_pitch(view), 1, hs_dtype_is_half(view->dtype)};
     return hs_lines_from(all, row, column);
 }
 
 hs_cells hs_head_into(const hs_view *view, size_t row, size_t column) {
-    const hs_cells all = {view->buffer->data + view->offset, hs_pitch(view), view->dtype != HSTEP_DTYPE_F64};
+    const hs_cells all = {view->buffer->data + view->offset, hs_pitch(view), hs_dtype_is_half(view->dtype)};
     return hs_cells_from(all, row, column);
 }
 

@@ -80,8 +80,8 @@ void hs_query_key_products(const hs_exact_attention *attention, size_t count, si
                            const hs_packed *b, hs_cells y);
 
 /*
- * y[r, c] = sum over keys of a packed panel of rows over keys, times packed panels of columns; queries first..
- * Returns whether a value stored is nonfinite.
+ * y[r, c] = the sum over keys of a packed panel of rows (of the queries [first, first + count)) times packed panels of
+ * columns. Returns whether a value stored is nonfinite.
  */
 bool hs_sum_over_keys(const hs_exact_attention *attention, const hs_positions *positions, size_t first, size_t count,
                       const hs_packed *a, const hs_packed *b, hs_cells y);

@@ -1,10 +1,11 @@
 /*
- * What a matrix product is made of on one instruction set, in one precision: packing of operands into panels, a
- * register tile that walks along k, and the last rounding. Products and attention are written against it.
+ * What a matrix product is made of on one instruction set, in one precision: packing of operands into panels, a tile
+ * that walks along k, and the last rounding. Threads, blocks and prefetching are products' in common (matmul.c).
  *
- * A panel holds lines (rows of the left operand, columns of the right one) side by side: element (line, k) stands at
- * k * pitch + line, in f32 after the cast to the half format, in f64 without one. Lines that the operand lacks are
- * zeros.
+ * There are two kinds. Kits of vectors (cpu/exact/vectors, and a portable one) serve attention too, which reads their
+ * panels: lines (rows of the left operand, columns of the right one) stand side by side, element (line, k) at
+ * k * pitch + line, in f32 after the cast to the half format, in f64 without one. Kits of pairs take two steps of a
+ * chain at once, and serve products alone (cpu/exact/pairs/pairs.h). In both, lines that an operand lacks are zeros.
  */
 #ifndef HS_CPU_EXACT_KIT_H
 #define HS_CPU_EXACT_KIT_H
@@ -88,7 +89,8 @@ typedef struct hs_side {
     hs_pack *pack;
 } hs_side;
 
-/* The sums of one tile, row-major with the pitch of the right side; room for the largest tile of all kits. */
+/* The sums of one tile, row-major with the pitch of the right side; room for the largest tile of all kits of vectors.
+ */
 enum { HS_TILE_BYTES = 1792 };
 typedef struct hs_sums {
     _Alignas(64) unsigned char bytes[HS_TILE_BYTES];
@@ -103,47 +105,66 @@ typedef struct hs_ahead {
 } hs_ahead;
 
 /*
- * Continues the sums of a tile over `depth` steps, from zeros where `fresh`. Loads the line at `ahead` and the ones
- * every `ahead.step` bytes after it into the second-level cache meanwhile.
+ * Continues the sums of the first `rows` rows of a tile over `depth` steps, from zeros where `fresh`. `fused`: by
+ * instructions that take more than one rounding step of the chain, which the kit allows on some panels (fits); else
+ * step by step. Meanwhile the line at `ahead` and the ones every `ahead.step` bytes after it are loaded into the
+ * second-level cache, one for every `at_once` steps.
  */
-typedef void hs_walk(size_t depth, const void *a, const void *b, bool fresh, void *sums, hs_ahead ahead);
+typedef void hs_walk(bool fused, size_t rows, size_t depth, const void *a, const void *b, bool fresh, void *sums,
+                     hs_ahead ahead);
+
+/* Stores what the sums of a tile come to. Returns whether a value that it stored is not finite. */
+typedef bool hs_store(size_t rows, size_t columns, const void *sums, hs_cells y);
 
 struct hs_kit {
-    size_t element;      /* bytes of an operand and of a sum */
+    size_t element, sum; /* bytes of a packed number and of a sum */
+    size_t at_once;      /* steps of a chain that an instruction takes */
+    size_t steps;        /* the depth of a panel is rounded up to a multiple of it, with zeros */
     size_t depth;        /* steps of a chain that are best packed at a time: panels stay near the processor */
+    size_t columns;      /* of the result that a thread takes at a time, of whole tiles */
     hs_side left, right; /* their widths are the tile */
 
-    /* By whether multiply-adds are fused (hs_fusible), and by the rows of the tile less one. */
-    hs_walk *const *walks[2];
+    /* Whether `walk` may be fused on panels with these exponents; NULL: as hs_fusible says. */
+    bool (*fits)(hs_range a, hs_range b);
+    bool stays_apart; /* what was not fused once is not fused later: its sums need not be what instructions take */
+    hs_walk *walk;
 
-    /* Continues the sums of the rows [row, row + rows) of a tile alone. */
+    /* The last rounding; and none: the sums as they are, in f64 slots (NULL in kits of exact levers). */
+    hs_store *store, *store_sums;
+
+    /* What a thread does before its first tile and after its last one; NULL for nothing. */
+    void (*enter)(void);
+    void (*leave)(void);
+
+    /* For attention; NULL in kits of pairs. Continues the sums of the rows [row, row + rows) of a tile alone. */
     void (*part)(size_t row, size_t rows, size_t depth, const void *a, const void *b, bool fused, void *sums);
 
-    /* The last rounding. Returns whether a value that it stored is not finite. */
-    bool (*store)(size_t rows, size_t columns, const void *sums, hs_cells y);
-
-    /* Q_h of f64, one rounding, and the way back; x and y do not overlap. NULL in f64. */
+    /* Q_h of f64, one rounding, and the way back; x and y do not overlap. NULL in f64 too. */
     void (*narrow)(size_t count, const double *x, uint16_t *y);
     void (*widen)(size_t count, const uint16_t *x, double *y);
 };
 
-extern hs_kits hs_kits_portable, hs_kits_avx2, hs_kits_avx512;
+extern hs_kits hs_kits_portable, hs_kits_avx2, hs_kits_avx512, hs_kits_avx512bf16, hs_kits_amx;
 
 extern const hs_kit hs_kit_portable_f64, hs_kit_portable_fp16, hs_kit_portable_bf16;
 extern const hs_kit hs_kit_avx2_f64, hs_kit_avx2_fp16, hs_kit_avx2_bf16;
 extern const hs_kit hs_kit_avx512_f64, hs_kit_avx512_fp16, hs_kit_avx512_bf16;
+extern const hs_kit hs_kit_avx512bf16, hs_kit_amx_fp16, hs_kit_amx_bf16;
+
+/* The last rounding of the kits of AVX-512 in f32, for any tile of 32 columns. */
+hs_store hs_avx512_store_fp16, hs_avx512_store_bf16;
 
 static inline size_t hs_panels(size_t lines, size_t width) { return (lines + width - 1) / width; }
 
 /* A tile that prefetches nothing. */
 static inline void hs_tile(const hs_kit *kit, size_t rows, size_t depth, const void *a, const void *b, bool fused,
                            bool fresh, void *sums) {
-    kit->walks[fused][rows - 1](depth, a, b, fresh, sums, (hs_ahead){(uintptr_t)sums, 0});
+    kit->walk(fused, rows, depth, a, b, fresh, sums, (hs_ahead){(uintptr_t)sums, 0});
 }
 
 /* Bytes of a panel. */
 static inline size_t hs_panel_bytes(const hs_kit *kit, const hs_side *side, size_t depth) {
-    return side->pitch * depth * kit->element;
+    return side->pitch * hs_panels(depth, kit->steps) * kit->steps * kit->element;
 }
 
 #endif

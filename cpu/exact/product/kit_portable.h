@@ -80,11 +80,12 @@ static void HS_KIT(pack_right)(hs_lines lines, size_t count, size_t depth, void 
     HS_KIT(pack)(HS_COLUMNS, lines, count, depth, panel);
 }
 
-static void HS_KIT(walk)(size_t depth, const void *a_panel, const void *b_panel, bool fresh, void *sums,
-                         hs_ahead ahead) {
+/* Whole tiles, always. */
+static void HS_KIT(walk)(bool fused, size_t rows, size_t depth, const void *a_panel, const void *b_panel, bool fresh,
+                         void *sums, hs_ahead ahead) {
     const HS_REAL *restrict a = a_panel, *restrict b = b_panel;
     HS_REAL s[HS_ROWS][HS_COLUMNS] = {{0}};
-    (void)ahead;
+    (void)fused, (void)rows, (void)ahead;
     if (!fresh)
         memcpy(s, sums, sizeof s);
     for (size_t k = 0; k < depth; k++)
@@ -93,10 +94,6 @@ static void HS_KIT(walk)(size_t depth, const void *a_panel, const void *b_panel,
                 s[i][j] += a[k * HS_ROWS + i] * b[k * HS_COLUMNS + j];
     memcpy(sums, s, sizeof s);
 }
-
-/* Whole tiles, always. */
-static hs_walk *const HS_KIT(walks)[HS_ROWS] = {HS_KIT(walk), HS_KIT(walk), HS_KIT(walk), HS_KIT(walk)};
-_Static_assert(HS_ROWS == 4, "a walk for each number of rows");
 
 static void HS_KIT(part)(size_t row, size_t rows, size_t depth, const void *a_panel, const void *b_panel, bool fused,
                          void *sums) {
@@ -149,10 +146,14 @@ static void HS_KIT(widen)(size_t count, const uint16_t *x, double *y) { hs_widen
 #endif
 
 const hs_kit HS_KIT(hs_kit_portable) = {.element = sizeof(HS_REAL),
+                                        .sum = sizeof(HS_REAL),
+                                        .at_once = 1,
+                                        .steps = 1,
+                                        .columns = 64,
                                         .depth = 2048 / sizeof(HS_REAL),
                                         .left = {HS_ROWS, HS_ROWS, HS_KIT(pack_left)},
                                         .right = {HS_COLUMNS, HS_COLUMNS, HS_KIT(pack_right)},
-                                        .walks = {HS_KIT(walks), HS_KIT(walks)},
+                                        .walk = HS_KIT(walk),
                                         .part = HS_KIT(part),
 #ifdef HS_HALF
                                         .narrow = HS_KIT(narrow),

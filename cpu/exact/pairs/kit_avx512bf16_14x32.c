@@ -6,15 +6,13 @@
  */
 #include <immintrin.h>
 
-#include "cpu/exact/pairs/avx512bf16.h"
 #include "cpu/exact/pairs/pairs.h"
+#include "cpu/exact/vectors/avx512.h"
 
-#define HS_INLINE static inline __attribute__((always_inline))
-#define HS_UNROLL _Pragma("GCC unroll 16")
 #define HS_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #define HS_FEW_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 
-enum { ROWS = 14, FEW_ROWS = 7, LANES = 16, PAIRS = HS_PAIRS_STEPS / 2 };
+enum { ROWS = HS_PAIRS_FEW_ROWS, FEW_ROWS = 7, LANES = 16, PAIRS = HS_PAIRS_STEPS / 2 };
 
 /*
  * No operand is subnormal, and every product is a multiple of 2^-126: so is then every sum, which is zero or normal.
@@ -46,8 +44,8 @@ HS_INLINE void store_sums(const size_t rows, float *sums, __m512 s[][2]) {
     }
 }
 
-HS_INLINE void walk(const size_t rows, size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums,
-                    hs_ahead ahead) {
+HS_INLINE void walk_rows(const size_t rows, size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh,
+                         float *sums, hs_ahead ahead) {
     __m512 s[ROWS][2];
     load_sums(rows, fresh, sums, s);
     for (; blocks > 0; blocks--, a += (ROWS - 1) * HS_PAIRS_STEPS)
@@ -72,8 +70,8 @@ HS_INLINE __m512 later(__m512i pairs) { return _mm512_castsi512_ps(_mm512_slli_e
 
 HS_INLINE __m512 continued(__m512 a, __m512 b, __m512 sum) { return _mm512_add_ps(sum, _mm512_mul_ps(a, b)); }
 
-HS_INLINE void walk_plain(const size_t rows, size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh,
-                          float *sums) {
+HS_INLINE void walk_rows_apart(const size_t rows, size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh,
+                               float *sums) {
     __m512 s[FEW_ROWS][2];
     load_sums(rows, fresh, sums, s);
     for (; blocks > 0; blocks--, a += (ROWS - 1) * HS_PAIRS_STEPS)
@@ -91,50 +89,45 @@ HS_INLINE void walk_plain(const size_t rows, size_t blocks, const uint16_t *a, c
     store_sums(rows, sums, s);
 }
 
-typedef void walk_rows(size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums, hs_ahead ahead);
-typedef void walk_plain_rows(size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums);
+typedef void walk_of_rows(size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums, hs_ahead ahead);
+typedef void walk_apart_of_rows(size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums);
 
 #define HS_DEFINE(rows)                                                                                                \
     static void walk_##rows(size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums,              \
                             hs_ahead ahead) {                                                                          \
-        walk(rows, blocks, a, b, fresh, sums, ahead);                                                                  \
+        walk_rows(rows, blocks, a, b, fresh, sums, ahead);                                                             \
     }
-#define HS_DEFINE_PLAIN(rows)                                                                                          \
-    static void walk_plain_##rows(size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums) {      \
-        walk_plain(rows, blocks, a, b, fresh, sums);                                                                   \
+#define HS_DEFINE_APART(rows)                                                                                          \
+    static void walk_apart_##rows(size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums) {      \
+        walk_rows_apart(rows, blocks, a, b, fresh, sums);                                                              \
     }
 #define HS_NAME(rows) walk_##rows,
-#define HS_NAME_PLAIN(rows) walk_plain_##rows,
+#define HS_NAME_APART(rows) walk_apart_##rows,
 HS_HEIGHTS(HS_DEFINE)
-HS_FEW_HEIGHTS(HS_DEFINE_PLAIN)
+HS_FEW_HEIGHTS(HS_DEFINE_APART)
 
-static void tile(size_t rows, size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums,
+static void walk(bool fused, size_t rows, size_t depth, const void *a, const void *b, bool fresh, void *sums,
                  hs_ahead ahead) {
-    static walk_rows *const walks[ROWS] = {HS_HEIGHTS(HS_NAME)};
-    walks[rows - 1](blocks, a, b, fresh, sums, ahead);
+    static walk_of_rows *const walks[ROWS] = {HS_HEIGHTS(HS_NAME)};
+    static walk_apart_of_rows *const walks_apart[FEW_ROWS] = {HS_FEW_HEIGHTS(HS_NAME_APART)};
+    const size_t blocks = hs_panels(depth, HS_PAIRS_STEPS);
+    if (fused) {
+        walks[rows - 1](blocks, a, b, fresh, sums, ahead);
+        return;
+    }
+    for (size_t row = 0; row < rows; row += FEW_ROWS) {
+        const size_t few = rows - row < FEW_ROWS ? rows - row : FEW_ROWS;
+        walks_apart[few - 1](blocks, (const uint16_t *)a + row * HS_PAIRS_STEPS, b, fresh,
+                             (float *)sums + row * HS_PAIRS_COLUMNS);
+    }
 }
 
-static void plain(size_t rows, size_t blocks, const uint16_t *a, const uint16_t *b, bool fresh, float *sums) {
-    static walk_plain_rows *const walks[FEW_ROWS] = {HS_FEW_HEIGHTS(HS_NAME_PLAIN)};
-    for (size_t row = 0; row < rows; row += FEW_ROWS)
-        walks[(rows - row < FEW_ROWS ? rows - row : FEW_ROWS) - 1](blocks, a + row * HS_PAIRS_STEPS, b, fresh,
-                                                                   sums + row * HS_PAIRS_COLUMNS);
-}
-
-static const hs_pairs_kit kit = {.precision = HSTEP_PRECISION_BF16,
-                                 .planes = 1,
-                                 .swapped = true,
-                                 .rows = ROWS,
-                                 .depth = 384,
-                                 .columns = 128,
-                                 .fits = fits,
-                                 .tile = tile,
-                                 .plain = plain};
-
-bool hs_avx512bf16_accepts(const hs_call *call) { return hs_pairs_accept(call, HSTEP_PRECISION_BF16); }
-
-void hs_matmul_avx512bf16(const hs_call *call, hs_kernel_run *run) { hs_pairs_matmul(call, run, &kit); }
-
-size_t hs_matmul_avx512bf16_scratch(const hs_call *call, const hs_kernel_run *run) {
-    return hs_pairs_matmul_scratch(call, run, &kit);
-}
+const hs_kit hs_kit_avx512bf16 = {HS_PAIRS_KIT(1),
+                                  .depth = 384,
+                                  .columns = 128,
+                                  .left = {ROWS, ROWS, hs_pairs_pack_left_swapped},
+                                  .right = {HS_PAIRS_COLUMNS, HS_PAIRS_COLUMNS, hs_pairs_pack_right_swapped},
+                                  .fits = fits,
+                                  .stays_apart = true,
+                                  .walk = walk,
+                                  .store = hs_avx512_store_bf16};

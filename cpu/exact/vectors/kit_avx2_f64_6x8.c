@@ -17,8 +17,8 @@ static inline __m256d hs_v_multiply_add(__m256d a, __m256d b, __m256d c) {
     return _mm256_add_pd(c, _mm256_mul_pd(a, b));
 }
 
-#include "cpu/exact/product/avx2.h"
-#include "cpu/exact/product/tile.h"
+#include "cpu/exact/vectors/avx2.h"
+#include "cpu/exact/vectors/tile.h"
 
 HS_INLINE void transpose(__m256d r[4]) {
     const __m256d t0 = _mm256_unpacklo_pd(r[0], r[1]), t1 = _mm256_unpackhi_pd(r[0], r[1]),
@@ -60,7 +60,7 @@ HS_INLINE flags put(hstep_precision h, bool half, __m256d x, size_t count, void 
     return _mm256_add_epi64(magnitude, _mm256_set1_epi64x(0x0010000000000000));
 }
 
-#include "cpu/exact/product/pack.h"
+#include "cpu/exact/vectors/pack.h"
 
 HS_DEFINE_PARTS(f64, HSTEP_PRECISION_F64)
 

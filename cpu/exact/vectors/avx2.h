@@ -3,14 +3,10 @@
 #define HS_CPU_EXACT_AVX2_H
 
 #include <immintrin.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define HS_INLINE static inline __attribute__((always_inline))
-
-/* What of `count` is left beyond the first `before`. */
-HS_INLINE size_t hs_beyond(size_t count, size_t before) { return count > before ? count - before : 0; }
+#include "cpu/exact/vectors/vector.h"
 
 /* The first `count` of four lanes. */
 HS_INLINE __m256i hs_first_lanes(size_t count) {

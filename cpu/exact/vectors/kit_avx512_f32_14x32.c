@@ -15,25 +15,19 @@ static inline __m512 hs_v_zero(void) { return _mm512_setzero_ps(); }
 static inline __m512 hs_v_multiply_add(__m512 a, __m512 b, __m512 c) { return _mm512_add_ps(c, _mm512_mul_ps(a, b)); }
 #define HS_V_FUSED(a, b, c) _mm512_fmadd_ps((a), (b), (c))
 
-#include "cpu/exact/product/avx512.h"
-#include "cpu/exact/product/tile.h"
+#include "cpu/exact/vectors/avx512.h"
+#include "cpu/exact/vectors/tile.h"
 
 #define HS_HALVES
 
-/* What bf16 operands have shown so far, as magnitude bits, from 16 bits or of f32: the least less one, where a zero
- * becomes the largest number, and the largest. */
-typedef struct seen {
-    __m512i least, largest;
-} seen;
+/* From 16 bits, or of f32. */
+typedef hs_magnitudes seen;
 
-HS_INLINE seen seen_nothing(void) { return (seen){_mm512_set1_epi32(-1), _mm512_setzero_si512()}; }
+HS_INLINE seen seen_nothing(void) { return hs_no_magnitudes(); }
 
 HS_INLINE void see_halves(const hstep_precision h, __m512i bits, seen *s) {
-    if (h != HSTEP_PRECISION_BF16)
-        return;
-    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi16(0x7fff));
-    s->least = _mm512_min_epu16(s->least, _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
-    s->largest = _mm512_max_epu16(s->largest, magnitude);
+    if (h == HSTEP_PRECISION_BF16)
+        hs_see_halves(bits, s);
 }
 
 HS_INLINE void see(__m512 x, seen *s) {
@@ -43,40 +37,11 @@ HS_INLINE void see(__m512 x, seen *s) {
 }
 
 HS_INLINE void widen_range(const bool half, const seen *s, hs_range *range) {
-    if (!half) {
+    if (half)
+        hs_widen_by_halves(range, s);
+    else
         hs_widen(range, _mm512_reduce_min_epu32(s->least) + 1, _mm512_reduce_max_epu32(s->largest));
-        return;
-    }
-    const __m512i low = _mm512_set1_epi32(0xffff);
-    const uint32_t least =
-        _mm512_reduce_min_epu32(_mm512_min_epu32(_mm512_and_si512(s->least, low), _mm512_srli_epi32(s->least, 16)));
-    const uint32_t largest =
-        _mm512_reduce_max_epu32(_mm512_max_epu32(_mm512_and_si512(s->largest, low), _mm512_srli_epi32(s->largest, 16)));
-    hs_widen(range, (least + 1) << 16, largest << 16);
 }
-
-/* Eight lanes whose bits below the f32 fraction are gathered in its last bit (round to odd), then taken to f32: exact
- * where f32 is normal, and any other magnitude has the same half as the nearest f32. */
-HS_INLINE __m256 odd_f32(__m512d x) {
-    const __m512i rest = _mm512_set1_epi64((1LL << 29) - 1), bits = _mm512_castpd_si512(x);
-    const __m512i sticky = _mm512_add_epi64(_mm512_and_si512(bits, rest), rest);
-    /* (bits | sticky) & ~rest */
-    return _mm512_cvtpd_ps(_mm512_castsi512_pd(_mm512_ternarylogic_epi64(bits, sticky, rest, 0x54)));
-}
-
-/* Q_bf16 of eight lanes by adding and subtracting a power of two (convert.h); overflow comes with the step to f32. */
-HS_INLINE __m256 bf16_f32(__m512d x) {
-    const __m512i exponent = _mm512_set1_epi64(0x7ff0000000000000);
-    __m512d power = _mm512_castsi512_pd(_mm512_and_si512(_mm512_castpd_si512(x), exponent));
-    power = _mm512_min_pd(_mm512_max_pd(power, _mm512_set1_pd(0x1p-126)), _mm512_set1_pd(0x1p128));
-    const __m512d shift = _mm512_mul_pd(power, _mm512_set1_pd(0x1.8p45));
-    const __m512d rounded = _mm512_sub_pd(_mm512_add_pd(x, shift), shift);
-    /* A negative value that rounds to zero has lost its sign: rounded | (x & sign). */
-    return _mm512_cvtpd_ps(_mm512_castsi512_pd(_mm512_ternarylogic_epi64(
-        _mm512_castpd_si512(rounded), _mm512_castpd_si512(x), _mm512_set1_epi64(INT64_MIN), 0xf8)));
-}
-
-HS_INLINE __m512 joined(__m256 low, __m256 high) { return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1); }
 
 /* Sixteen halves, widened. */
 HS_INLINE __m512 value(const hstep_precision h, __m256i bits) {
@@ -87,23 +52,22 @@ HS_INLINE __m512 value(const hstep_precision h, __m256i bits) {
 
 HS_INLINE __m512 operands(const hstep_precision h, const bool half, const void *x, size_t count, seen *s) {
     if (half) {
-        const __m256i bits = _mm256_maskz_loadu_epi16(hs_first_sixteen(count), x);
+        const __m256i bits = _mm256_maskz_loadu_epi16(hs_first_of_16(count), x);
         see_halves(h, _mm512_zextsi256_si512(bits), s);
         return value(h, bits);
     }
-    const __m512d low = _mm512_maskz_loadu_pd(hs_first_lanes(count), x),
-                  high = _mm512_maskz_loadu_pd(hs_first_lanes(hs_beyond(count, 8)), (const double *)x + 8);
+    const __m512d low = _mm512_maskz_loadu_pd(hs_first_of_8(count), x),
+                  high = _mm512_maskz_loadu_pd(hs_first_of_8(hs_beyond(count, 8)), (const double *)x + 8);
     if (h == HSTEP_PRECISION_FP16)
-        return _mm512_cvtph_ps(
-            _mm512_cvtps_ph(joined(odd_f32(low), odd_f32(high)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-    const __m512 y = joined(bf16_f32(low), bf16_f32(high));
+        return _mm512_cvtph_ps(_mm512_cvtps_ph(hs_joined(hs_odd_f32(low), hs_odd_f32(high)),
+                                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    const __m512 y = hs_joined(hs_bf16_f32(low), hs_bf16_f32(high));
     see(y, s);
     return y;
 }
 
 HS_INLINE __m512 load_pairs(const hstep_precision h, const void *x, size_t count, seen *s) {
-    const __mmask32 mask = (__mmask32)(count < 32 ? (1U << count) - 1 : 0xffffffffU);
-    const __m512i bits = _mm512_maskz_loadu_epi16(mask, x);
+    const __m512i bits = _mm512_maskz_loadu_epi16(hs_first_of_32(count), x);
     see_halves(h, bits, s);
     return _mm512_castsi512_ps(bits);
 }
@@ -124,38 +88,7 @@ HS_INLINE void split(const hstep_precision h, __m512 pairs, __m512 *even, __m512
     }
 }
 
-HS_INLINE void transpose(__m512 r[16]) {
-    __m512 t[16];
-    HS_UNROLL
-    for (int i = 0; i < 8; i++) {
-        t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-        t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-    }
-    HS_UNROLL
-    for (int i = 0; i < 16; i += 4) {
-        const __m512d a = _mm512_castps_pd(t[i]), b = _mm512_castps_pd(t[i + 1]), c = _mm512_castps_pd(t[i + 2]),
-                      d = _mm512_castps_pd(t[i + 3]);
-        r[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
-        r[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
-        r[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
-        r[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
-    }
-    /* Now r[4 q + j] holds columns j, j + 4, j + 8, j + 12 of rows 4 q .. 4 q + 3, a column in each quarter. */
-    HS_UNROLL
-    for (int j = 0; j < 4; j++) {
-        const __m512 even0 = _mm512_shuffle_f32x4(r[j], r[4 + j], 0x88),
-                     odd0 = _mm512_shuffle_f32x4(r[j], r[4 + j], 0xdd),
-                     even1 = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0x88),
-                     odd1 = _mm512_shuffle_f32x4(r[8 + j], r[12 + j], 0xdd);
-        t[j] = _mm512_shuffle_f32x4(even0, even1, 0x88);
-        t[j + 4] = _mm512_shuffle_f32x4(odd0, odd1, 0x88);
-        t[j + 8] = _mm512_shuffle_f32x4(even0, even1, 0xdd);
-        t[j + 12] = _mm512_shuffle_f32x4(odd0, odd1, 0xdd);
-    }
-    HS_UNROLL
-    for (int i = 0; i < 16; i++)
-        r[i] = t[i];
-}
+HS_INLINE void transpose(__m512 r[16]) { hs_transpose(r); }
 
 /* The bits of Q_h of sixteen sums; not of NaNs. */
 HS_INLINE __m256i finite_halves(const hstep_precision h, __m512 x) {
@@ -173,11 +106,7 @@ HS_INLINE __m256i halves(const hstep_precision h, __m512 x) {
                                  _mm256_set1_epi16(h == HSTEP_PRECISION_FP16 ? 0x7e00 : 0x7fc0));
 }
 
-HS_INLINE void put_doubles(__m512 x, size_t count, double *y) {
-    _mm512_mask_storeu_pd(y, hs_first_lanes(count), _mm512_cvtps_pd(_mm512_castps512_ps256(x)));
-    if (count > 8)
-        _mm512_mask_storeu_pd(y + 8, hs_first_lanes(count - 8), _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)));
-}
+HS_INLINE void put_doubles(__m512 x, size_t count, double *y) { hs_store_doubles(x, count, y); }
 
 /* Which lanes are not finite. */
 typedef __mmask16 flags;
@@ -185,7 +114,7 @@ typedef __mmask16 flags;
 HS_INLINE bool any_nonfinite(flags f) { return f != 0; }
 
 HS_INLINE flags put(const hstep_precision h, const bool half, __m512 x, size_t count, void *y) {
-    const __mmask16 exist = hs_first_sixteen(count);
+    const __mmask16 exist = hs_first_of_16(count);
     const __m256i bits = halves(h, x);
     if (half)
         _mm256_mask_storeu_epi16(y, exist, bits);
@@ -198,7 +127,7 @@ HS_INLINE flags put(const hstep_precision h, const bool half, __m512 x, size_t c
 HS_INLINE void put_finite(const hstep_precision h, const bool half, __m512 x, size_t count, void *y) {
     const __m256i bits = finite_halves(h, x);
     if (half)
-        _mm256_mask_storeu_epi16(y, hs_first_sixteen(count), bits);
+        _mm256_mask_storeu_epi16(y, hs_first_of_16(count), bits);
     else
         put_doubles(value(h, bits), count, y);
 }
@@ -212,7 +141,7 @@ HS_INLINE bool any_beyond(const hstep_precision h, size_t rows, const float *sum
                                    _mm512_set1_epi32(h == HSTEP_PRECISION_FP16 ? HS_FP16_BEYOND : HS_BF16_BEYOND)) != 0;
 }
 
-#include "cpu/exact/product/pack.h"
+#include "cpu/exact/vectors/pack.h"
 
 HS_DEFINE_PARTS(fp16, HSTEP_PRECISION_FP16)
 HS_DEFINE_CASTS(fp16, HSTEP_PRECISION_FP16)
@@ -221,3 +150,11 @@ HS_DEFINE_CASTS(bf16, HSTEP_PRECISION_BF16)
 
 const hs_kit hs_kit_avx512_fp16 = {.depth = 384, HS_PARTS(fp16), HS_CASTS(fp16)};
 const hs_kit hs_kit_avx512_bf16 = {.depth = 384, HS_PARTS(bf16), HS_CASTS(bf16)};
+
+bool hs_avx512_store_fp16(size_t rows, size_t columns, const void *sums, hs_cells y) {
+    return store_fp16(rows, columns, sums, y);
+}
+
+bool hs_avx512_store_bf16(size_t rows, size_t columns, const void *sums, hs_cells y) {
+    return store_bf16(rows, columns, sums, y);
+}

@@ -7,18 +7,12 @@
  *   HS_HEIGHTS(X)                   X(1) X(2) ... X(HS_ROWS)
  *   hs_v_load, hs_v_store, hs_v_splat, hs_v_zero, hs_v_multiply_add   the last as two roundings
  *   HS_V_FUSED(a, b, c)             as one rounding; undefined where the policy never allows that
- * Defines walks_apart, walks_fused and part, as in hs_kit. Every number of rows has a function of its own: a tile on
- * the lower edge does no needless work.
+ * Defines walk and part, as in hs_kit. Every number of rows has a function of its own: a tile on the lower edge does no
+ * needless work.
  */
 #include "cpu/exact/product/kit.h"
+#include "cpu/exact/vectors/vector.h"
 
-#ifdef __clang__
-#define HS_UNROLL _Pragma("clang loop unroll(full)")
-#define HS_UNROLL_FOUR _Pragma("clang loop unroll_count(4)")
-#else
-#define HS_UNROLL _Pragma("GCC unroll 16")
-#define HS_UNROLL_FOUR _Pragma("GCC unroll 4")
-#endif
 #ifndef HS_UNROLL_STEPS
 #define HS_UNROLL_STEPS
 #endif
@@ -33,9 +27,8 @@ static inline HS_VECTOR continued(const bool fused, HS_VECTOR a, HS_VECTOR b, HS
     return hs_v_multiply_add(a, b, sum);
 }
 
-static inline __attribute__((always_inline)) void walk(const size_t rows, const bool fused, size_t depth,
-                                                       const HS_REAL *a, const HS_REAL *b, bool fresh, HS_REAL *sums,
-                                                       hs_ahead ahead) {
+HS_INLINE void walk_rows(const bool fused, const size_t rows, size_t depth, const HS_REAL *a, const HS_REAL *b,
+                         bool fresh, HS_REAL *sums, hs_ahead ahead) {
     HS_VECTOR s[HS_ROWS][2];
     HS_UNROLL
     for (size_t i = 0; i < rows; i++) {
@@ -63,7 +56,7 @@ static inline __attribute__((always_inline)) void walk(const size_t rows, const 
 #define HS_DEFINE_APART(rows)                                                                                          \
     static void walk_apart_##rows(size_t depth, const void *a, const void *b, bool fresh, void *sums,                  \
                                   hs_ahead ahead) {                                                                    \
-        walk(rows, false, depth, a, b, fresh, sums, ahead);                                                            \
+        walk_rows(false, rows, depth, a, b, fresh, sums, ahead);                                                       \
     }
 #define HS_NAME_APART(rows) walk_apart_##rows,
 HS_HEIGHTS(HS_DEFINE_APART)
@@ -72,7 +65,7 @@ HS_HEIGHTS(HS_DEFINE_APART)
 #define HS_DEFINE_FUSED(rows)                                                                                          \
     static void walk_fused_##rows(size_t depth, const void *a, const void *b, bool fresh, void *sums,                  \
                                   hs_ahead ahead) {                                                                    \
-        walk(rows, true, depth, a, b, fresh, sums, ahead);                                                             \
+        walk_rows(true, rows, depth, a, b, fresh, sums, ahead);                                                        \
     }
 #define HS_NAME_FUSED(rows) walk_fused_##rows,
 HS_HEIGHTS(HS_DEFINE_FUSED)
@@ -80,11 +73,15 @@ HS_HEIGHTS(HS_DEFINE_FUSED)
 #define HS_NAME_FUSED HS_NAME_APART
 #endif
 
-static hs_walk *const walks_apart[HS_ROWS] = {HS_HEIGHTS(HS_NAME_APART)};
-static hs_walk *const walks_fused[HS_ROWS] = {HS_HEIGHTS(HS_NAME_FUSED)};
+typedef void walk_of_rows(size_t depth, const void *a, const void *b, bool fresh, void *sums, hs_ahead ahead);
+static walk_of_rows *const walks[2][HS_ROWS] = {{HS_HEIGHTS(HS_NAME_APART)}, {HS_HEIGHTS(HS_NAME_FUSED)}};
+
+static void walk(bool fused, size_t rows, size_t depth, const void *a, const void *b, bool fresh, void *sums,
+                 hs_ahead ahead) {
+    walks[fused][rows - 1](depth, a, b, fresh, sums, ahead);
+}
 
 static void part(size_t row, size_t rows, size_t depth, const void *a, const void *b, bool fused, void *sums) {
     HS_REAL *s = (HS_REAL *)sums + 2 * row * HS_LANES;
-    hs_walk *const own = fused ? walks_fused[rows - 1] : walks_apart[rows - 1];
-    own(depth, (const HS_REAL *)a + row, b, false, s, (hs_ahead){(uintptr_t)s, 0});
+    walk(fused, rows, depth, (const HS_REAL *)a + row, b, false, s, (hs_ahead){(uintptr_t)s, 0});
 }

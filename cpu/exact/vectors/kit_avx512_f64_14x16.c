@@ -16,8 +16,8 @@ static inline __m512d hs_v_multiply_add(__m512d a, __m512d b, __m512d c) {
     return _mm512_add_pd(c, _mm512_mul_pd(a, b));
 }
 
-#include "cpu/exact/product/avx512.h"
-#include "cpu/exact/product/tile.h"
+#include "cpu/exact/vectors/avx512.h"
+#include "cpu/exact/vectors/tile.h"
 
 HS_INLINE void transpose(__m512d r[8]) {
     __m512d t[8];
@@ -49,7 +49,7 @@ HS_INLINE void widen_range(bool half, const seen *s, hs_range *range) { (void)ha
 
 HS_INLINE __m512d operands(hstep_precision h, bool half, const void *x, size_t count, seen *s) {
     (void)h, (void)half, (void)s;
-    return _mm512_maskz_loadu_pd(hs_first_lanes(count), x);
+    return _mm512_maskz_loadu_pd(hs_first_of_8(count), x);
 }
 
 /* Which lanes are not finite. */
@@ -60,12 +60,12 @@ HS_INLINE bool any_nonfinite(flags f) { return f != 0; }
 HS_INLINE flags put(hstep_precision h, bool half, __m512d x, size_t count, void *y) {
     (void)h, (void)half;
     const __m512i magnitude = _mm512_and_si512(_mm512_castpd_si512(x), _mm512_set1_epi64(INT64_MAX));
-    const __mmask8 exist = hs_first_lanes(count);
+    const __mmask8 exist = hs_first_of_8(count);
     _mm512_mask_storeu_pd(y, exist, x);
     return _mm512_mask_cmpge_epu64_mask(exist, magnitude, _mm512_set1_epi64(0x7ff0000000000000));
 }
 
-#include "cpu/exact/product/pack.h"
+#include "cpu/exact/vectors/pack.h"
 
 HS_DEFINE_PARTS(f64, HSTEP_PRECISION_F64)
 

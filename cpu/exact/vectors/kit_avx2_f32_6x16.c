@@ -16,8 +16,8 @@ static inline __m256 hs_v_zero(void) { return _mm256_setzero_ps(); }
 static inline __m256 hs_v_multiply_add(__m256 a, __m256 b, __m256 c) { return _mm256_add_ps(c, _mm256_mul_ps(a, b)); }
 #define HS_V_FUSED(a, b, c) _mm256_fmadd_ps((a), (b), (c))
 
-#include "cpu/exact/product/avx2.h"
-#include "cpu/exact/product/tile.h"
+#include "cpu/exact/vectors/avx2.h"
+#include "cpu/exact/vectors/tile.h"
 
 #define HS_HALVES
 
@@ -222,7 +222,7 @@ HS_INLINE bool any_beyond(const hstep_precision h, size_t rows, const float *sum
     return _mm256_movemask_epi8(_mm256_cmpgt_epi32(largest, finite)) != 0;
 }
 
-#include "cpu/exact/product/pack.h"
+#include "cpu/exact/vectors/pack.h"
 
 HS_DEFINE_PARTS(fp16, HSTEP_PRECISION_FP16)
 HS_DEFINE_CASTS(fp16, HSTEP_PRECISION_FP16)

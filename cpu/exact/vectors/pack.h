@@ -145,9 +145,9 @@ HS_INLINE bool store(const hstep_precision h, size_t rows, size_t columns, const
     }
 
 #define HS_PARTS(name)                                                                                                 \
-    .element = sizeof(HS_REAL), .left = {HS_ROWS, HS_ROW_PITCH, pack_left_##name},                                     \
-    .right = {2 * HS_LANES, 2 * HS_LANES, pack_right_##name}, .walks = {walks_apart, walks_fused}, .part = part,       \
-    .store = store_##name
+    .element = sizeof(HS_REAL), .sum = sizeof(HS_REAL), .at_once = 1, .steps = 1, .columns = 64,                       \
+    .left = {HS_ROWS, HS_ROW_PITCH, pack_left_##name}, .right = {2 * HS_LANES, 2 * HS_LANES, pack_right_##name},       \
+    .walk = walk, .part = part, .store = store_##name
 
 #ifdef HS_HALVES
 #define HS_DEFINE_CASTS(name, h)                                                                                       \
