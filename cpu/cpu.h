@@ -1,8 +1,8 @@
 /*
- * The processor as a backend, in two tables of kernels that share memory and bookkeeping (cpu/backend.c) and nothing
- * else: the reference (cpu/reference: plain loops, one thread, the oracle) and the threaded one, of exact kernels
- * (cpu/exact: blocked and vectorised, with the reference's bits) and gated ones (cpu/gated) that have to be switched
- * on.
+ * The processor as a backend, in two tables of kernels that share memory and bookkeeping (the files of this folder) and
+ * nothing else: the reference (cpu/reference: plain loops, one thread, the oracle) and the threaded one, of exact
+ * kernels (cpu/exact: blocked and vectorised, with the reference's bits) and gated ones (cpu/gated) that have to be
+ * switched on.
  */
 #ifndef HS_CPU_CPU_H
 #define HS_CPU_CPU_H
