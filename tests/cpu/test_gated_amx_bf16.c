@@ -32,11 +32,7 @@ Test(gated_amx_bf16, gives_the_bits_of_the_emulator, .timeout = 60) {
 Test(gated_amx_bf16, flushes_what_the_processor_flushes, .timeout = 60) {
     hs_gated_product product;
     open_product(&product);
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_BF16;
-    d.rows = 20;
-    d.columns = 37;
-    d.inner = 70;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_BF16, 20, 37, 70);
     hs_test_call *call = hs_test_call_create(&d);
     static const double scales[][2] = {{0x1p-126, 1}, {1, 0x1p-130}, {0x1p-60, 0x1p-66}, {0x1p-63, 0x1p-63}};
     for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
@@ -53,11 +49,7 @@ Test(gated_amx_bf16, flushes_what_the_processor_flushes, .timeout = 60) {
 Test(gated_amx_bf16, infinities_and_nans_reach_the_same_cells, .timeout = 60) {
     hs_gated_product product;
     open_product(&product);
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_BF16;
-    d.rows = 40;
-    d.columns = 70;
-    d.inner = 75;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_BF16, 40, 70, 75);
     hs_test_call *call = hs_test_call_create(&d);
     for (uint64_t seed = 1; seed < 5; seed++) {
         hs_test_call_fill(call, HS_TEST_SPECIAL, seed);

@@ -29,11 +29,7 @@ Test(gated_amx_fp16, gives_the_bits_of_the_emulator, .timeout = 60) {
 }
 
 static hs_test_call *make_call(size_t rows, size_t columns, size_t inner) {
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_FP16;
-    d.rows = rows;
-    d.columns = columns;
-    d.inner = inner;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_FP16, rows, columns, inner);
     return hs_test_call_create(&d);
 }
 

@@ -90,10 +90,7 @@ Test(gated_openblas, stays_within_its_bounds_on_any_shape) {
 
 /* Its own bits differ from the reference's somewhere, or the test above compared the exact kernels with themselves. */
 Test(gated_openblas, takes_part_in_f64_alone) {
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.rows = 40;
-    d.columns = 40;
-    d.inner = 700;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_F64, 40, 40, 700);
     char text[256];
     for (int precision = 0; precision <= HSTEP_PRECISION_BF16; precision++) {
         d.precision = (hstep_precision)precision;
@@ -108,10 +105,7 @@ Test(gated_openblas, takes_part_in_f64_alone) {
 
 /* No orientation that the gate does not judge reaches the lever. */
 Test(gated_openblas, both_operands_turned_are_for_exact_kernels) {
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.rows = d.columns = 40;
-    d.inner = 700;
-    d.precision = HSTEP_PRECISION_F64;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_F64, 40, 40, 700);
     d.a_form = d.b_form = HSTEP_TRANSPOSE;
     char text[256];
     hs_test_call *call = hs_test_call_create(&d);
@@ -132,9 +126,7 @@ static double processor_seconds(void) {
 
 /* Threads that keep turning would slow whatever is timed next. */
 Test(gated_openblas, nothing_keeps_turning_after_a_product) {
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_F64;
-    d.rows = d.columns = d.inner = 300;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_F64, 300, 300, 300);
     hs_test_call *call = hs_test_call_create(&d);
     rest(200); /* the library's own threads have turned since it was loaded */
     hs_test_result_destroy(hs_test_call_run_well(call, gated));
@@ -198,9 +190,7 @@ Test(gated_openblas, is_absent_where_threads_have_no_room_to_multiply) {
     const char *why = hs_openblas_refusal(8);
     cr_assert_not_null(why);
     cr_expect_not_null(strstr(why, "fewer threads"));
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_F64;
-    d.rows = d.columns = d.inner = 100;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_F64, 100, 100, 100);
     compare(&d, HS_TEST_UNIFORM); /* on two threads */
 }
 
@@ -259,10 +249,7 @@ Test(gated_openblas, a_program_has_exact_kernels_too) {
 }
 
 Test(gated_openblas, the_same_product_gives_the_same_bits) {
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_F64;
-    d.rows = d.columns = 150;
-    d.inner = 300;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_F64, 150, 150, 300);
     char text[256];
     hs_test_call *call = hs_test_call_create(&d);
     hs_test_result *first = hs_test_call_run_well(call, gated);

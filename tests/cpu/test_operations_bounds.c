@@ -107,9 +107,8 @@ Test(bounds, products, .timeout = 60) {
     enum { SIZES = sizeof sizes / sizeof *sizes };
     fenced_world world = open_world();
     for (size_t i = 0; i < SIZES * SIZES * SIZES; i++) {
-        hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-        d.rows = sizes[i % SIZES], d.columns = sizes[i / SIZES % SIZES], d.inner = sizes[i / SIZES / SIZES];
-        d.precision = (hstep_precision)(i % 3);
+        hs_test_description d = hs_test_describe_matmul((hstep_precision)(i % 3), sizes[i % SIZES],
+                                                        sizes[i / SIZES % SIZES], sizes[i / SIZES / SIZES]);
         d.pitch = i % 2 * 3;
         for (int forms = 0; forms < 4; forms++) {
             d.a_form = forms & 1 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;

@@ -19,9 +19,8 @@ static unsigned next_compact(void) {
 }
 
 static hs_test_description describe(const shape *s, int precision, int forms) {
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = (hstep_precision)precision;
-    d.rows = s->m, d.columns = s->n, d.inner = s->k, d.pitch = s->pitch;
+    hs_test_description d = hs_test_describe_matmul((hstep_precision)precision, s->m, s->n, s->k);
+    d.pitch = s->pitch;
     d.a_form = forms & 1 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
     d.b_form = forms & 2 ? HSTEP_TRANSPOSE : HSTEP_NO_TRANSPOSE;
     return d;
@@ -102,14 +101,10 @@ Test(matmul, long_chains, .timeout = 60) {
     hs_parity parity;
     hs_parity_open(&parity);
     for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_FP16; precision++) {
-        hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-        d.precision = precision;
-        d.rows = 143, d.columns = 2, d.inner = 15100;
+        hs_test_description d = hs_test_describe_matmul(precision, 143, 2, 15100);
         hs_parity_check(&parity, &d, HS_PARITY_ORDINARY);
     }
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_BF16;
-    d.rows = 143, d.columns = 2, d.inner = 15100;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_BF16, 143, 2, 15100);
     d.compact = HS_TEST_INPUT(0) | HS_TEST_INPUT(1);
     hs_parity_check(&parity, &d, HS_PARITY_ORDINARY);
     hs_parity_close(&parity);
@@ -119,9 +114,7 @@ Test(matmul, long_chains, .timeout = 60) {
 Test(matmul, sums_beyond_the_half_format_between_blocks, .timeout = 60) {
     hs_parity parity;
     hs_parity_open(&parity);
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_FP16;
-    d.rows = 5, d.columns = 9, d.inner = 1024;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_FP16, 5, 9, 1024);
     d.compact = HS_TEST_OUTPUT(0);
     hs_test_call *call = hs_test_call_create(&d);
     hs_test_call_fill(call, HS_TEST_SMALL, 11);
@@ -144,9 +137,7 @@ Test(matmul, sums_beyond_the_half_format_between_blocks, .timeout = 60) {
 static void check_chain(hs_parity *parity, const double first[2], const double second[2], const double third[2],
                         const char *what) {
     const double *const products[] = {first, second, third};
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_BF16;
-    d.rows = 43, d.columns = 69, d.inner = 3;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_BF16, 43, 69, 3);
     d.compact = next_compact();
     hs_test_call *call = hs_test_call_create(&d);
     hs_test_call_fill(call, HS_TEST_SMALL, 3);

@@ -152,11 +152,7 @@ Test(pairs, plain_steps_stay_plain, .timeout = 60) {
     hs_parity parity;
     hs_parity_open(&parity);
     hs_random random = {10};
-    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
-    d.precision = HSTEP_PRECISION_BF16;
-    d.rows = 15;
-    d.columns = 33;
-    d.inner = DEPTH;
+    hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_BF16, 15, 33, DEPTH);
     hs_test_call *call = hs_test_call_create(&d);
     for (size_t tiny = 0; tiny < DEPTH; tiny += 300) {
         fill_exponents(&random, &call->inputs[0], -50, -50);

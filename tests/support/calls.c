@@ -30,6 +30,15 @@ hs_test_description hs_test_describe(hs_operation operation) {
                                  .factor = 0.37};
 }
 
+hs_test_description hs_test_describe_matmul(hstep_precision precision, size_t rows, size_t columns, size_t inner) {
+    hs_test_description d = hs_test_describe(HS_OP_MATMUL);
+    d.precision = precision;
+    d.rows = rows;
+    d.columns = columns;
+    d.inner = inner;
+    return d;
+}
+
 /* Sets up one operand and the view of it in the call. */
 static void add_operand(hs_test_operand *operand, hs_view *view, bool is_index, uint32_t rank, const size_t *dims,
                         size_t pitch) {

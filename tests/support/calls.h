@@ -89,6 +89,8 @@ typedef struct hs_test_result {
 /* A small uneven shape that fits the operation; precision f64, epsilon 1e-5, factor 0.37. */
 hs_test_description hs_test_describe(hs_operation operation);
 
+hs_test_description hs_test_describe_matmul(hstep_precision precision, size_t rows, size_t columns, size_t inner);
+
 /* Filled with HS_TEST_UNIFORM, seed 1. Fails the running test where memory runs out. */
 hs_test_call *hs_test_call_create(const hs_test_description *description);
 void hs_test_call_destroy(hs_test_call *call);
