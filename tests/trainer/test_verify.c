@@ -12,10 +12,23 @@
 #include "trainer/verify/conclude.h"
 #include "trainer/verify/print.h"
 
-TestSuite(verify, .init = hs_test_enter_cache, .fini = hs_test_leave_folder, .timeout = 300);
-
 static hs_verify_settings settings;
 static hs_verification v;
+
+/* What a test has made, at its end and before it makes the next. */
+static void release(void) {
+    hs_verification_free(&v);
+    hs_verify_settings_free(&settings);
+    v = (hs_verification){0};
+    settings = (hs_verify_settings){.against = -1};
+}
+
+static void leave(void) {
+    release();
+    hs_test_leave_folder();
+}
+
+TestSuite(verify, .init = hs_test_enter_cache, .fini = leave, .timeout = 300);
 
 static void parse(const char *precision, const char *steps) {
     const char *words[] = {"verify", "--precision",  precision, "--steps",   steps, "--threads",
@@ -23,9 +36,10 @@ static void parse(const char *precision, const char *steps) {
                            "23",     "--batch-size", "3",       "--context", "17",  "--backend",
                            "cpu",    "--held-out",   "0.01",    "--quiet"};
     char *argv[32];
+    release();
     const int argc = sizeof words / sizeof words[0];
     for (int i = 0; i < argc; ++i)
-        argv[i] = strdup(words[i]);
+        argv[i] = (char *)(size_t)words[i];
     cr_assert_eq(hs_verify_settings_parse(argc, argv, &settings), 0);
 }
 
@@ -46,8 +60,9 @@ static hstep_context *plant(hs_planted planted, bool active) {
 }
 
 static hs_side *train(hs_planted planted, const char *precision, const char *steps) {
-    static hs_side sides[2];
+    hs_side *sides = calloc(2, sizeof *sides);
     hstep_error error = {0};
+    cr_assert_not_null(sides);
     parse(precision, steps);
     v = (hs_verification){.settings = &settings, .sides = sides, .count = 2};
     cr_assert_eq(hs_run_read_data(&settings.options, &v.data, &error), HSTEP_OK, "%s", error.message);
@@ -165,15 +180,19 @@ static hstep_context *choose(hs_planted planted, const char *selection) {
 }
 
 static int plan(hs_planted planted, const char *precision, bool named) {
-    static const char *names[1];
     hstep_error error = {0};
     parse(precision, "20");
-    names[0] = hs_planted_name(planted);
-    if (named)
-        settings.levers = (hs_texts){names, 1};
+    if (named) {
+        settings.levers = (hs_texts){calloc(1, sizeof(char *)), 1};
+        cr_assert_not_null(settings.levers.items);
+        settings.levers.items[0] = hs_planted_name(planted);
+    }
     v = (hs_verification){.settings = &settings};
     cr_assert_eq(hs_run_read_data(&settings.options, &v.data, &error), HSTEP_OK, "%s", error.message);
-    return hs_verification_plan_levers(&v, choose(planted, "auto"), &settings.options);
+    hstep_context *probe = choose(planted, "auto");
+    const int status = hs_verification_plan_levers(&v, probe, &settings.options);
+    hstep_context_destroy(probe);
+    return status;
 }
 
 Test(verify, what_the_gate_rejects_is_outside_with_its_figures) {
@@ -187,6 +206,7 @@ Test(verify, what_the_gate_rejects_is_outside_with_its_figures) {
     cr_expect_not(v.sides[1].passed);
     char *kept = hs_test_read_file("halfstep/levers.json");
     cr_expect_null(strstr(kept, "first gradient"), "the gate's word needs no second one");
+    free(kept);
 }
 
 Test(verify, an_absent_lever_is_status_5) { cr_expect_eq(plan(HS_PLANTED_ABSENT, "bf16", true), 5); }
