@@ -84,14 +84,11 @@ Test(inspect_tensors, for_people) {
     hs_test_program run = HS_TEST_RUN("inspect", FILE_NAME);
     cr_expect_eq(run.status, 0, "%s", run.err);
     cr_expect_str_empty(run.err);
-    static const char *const lines[] = {"kind:                            checkpoint\n",
-                                        "\nverified:                        true\n",
-                                        "\nproblems:                        -\n",
-                                        "\nstep:                            4\n",
-                                        "\nconfiguration.precision:         fp16\n",
-                                        "\nconfiguration.prompt:            \"\\n\"\n",
-                                        "\nconfiguration.min-learning-rate: 0\n",
-                                        "  F64  [258, 8]  weights\n"};
+    static const char *const lines[] = {
+        "kind:                            checkpoint\n", "\nverified:                        true\n",
+        "\nproblems:                        -\n",        "\nstep:                            4\n",
+        "\nconfiguration.precision:         fp16\n",     "\nconfiguration.prompt:            \"\\n\"\n",
+        "\nconfiguration.min-learning-rate: 0\n",        "  F64  [258, 8]  weights\n"};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; ++i)
         cr_expect_not_null(strstr(run.out, lines[i]), "no '%s' in: %s", lines[i], run.out);
     hs_test_program_free(&run);
