@@ -25,19 +25,18 @@ static const hs_choice dtypes[] = {{"f32", HSTEP_STORAGE_F32},
                                    {"f64", HSTEP_STORAGE_F64},
                                    {NULL, 0}};
 
+#define HS_SETTINGS settings
+#include "trainer/options/rows.h"
+
 /* clang-format off */
 static const hs_option table[] = {
-    {.name = "dtype", .group = "Options", .offset = offsetof(settings, dtype), .kind = HS_OPTION_CHOICE,
-     .choices = dtypes, .argument = "T", .initial = "f32",
+    {.name = "dtype", .group = "Options", CHOICE(dtype, dtypes), .argument = "T", .initial = "f32",
      .help = "Type of the numbers, each rounded once from f64"},
-    {.name = "out", .group = "Options", .offset = offsetof(settings, out), .kind = HS_OPTION_TEXT, .argument = "FILE",
+    {.name = "out", .group = "Options", TEXT(out), .argument = "FILE",
      .help = "Where they go; without it: beside the checkpoint, under its name with the type before the ending"},
-    {.name = "overwrite", .group = "Options", .offset = offsetof(settings, overwrite), .kind = HS_OPTION_FLAG,
-     .help = "Replace a file that is there"},
-    {.name = "quiet", .group = "Options", .offset = offsetof(settings, quiet), .kind = HS_OPTION_FLAG,
-     .help = "Say nothing but what was lost"},
-    {.name = "help", .group = "Options", .offset = offsetof(settings, help), .kind = HS_OPTION_FLAG,
-     .help = "This text"},
+    {.name = "overwrite", .group = "Options", FLAG(overwrite), .help = "Replace a file that is there"},
+    {.name = "quiet", .group = "Options", FLAG(quiet), .help = "Say nothing but what was lost"},
+    {.name = "help", .group = "Options", FLAG(help), .help = "This text"},
 };
 /* clang-format on */
 

@@ -18,4 +18,25 @@
 #define TEXTS(field) TARGET(field), .kind = HS_OPTION_TEXTS
 #define FLAG(field) TARGET(field), .kind = HS_OPTION_FLAG
 
+/* Rows that several commands have; what follows the target are the members in which they differ. */
+#define BACKEND_ROW(field, ...)                                                                                        \
+    { .name = "backend", CHOICE(field, hs_backend_choices), .argument = "B", __VA_ARGS__ }
+#define THREADS_ROW(field, ...)                                                                                        \
+    { .name = "threads", COUNT(field, 0, 1024), .argument = "N", __VA_ARGS__ }
+#define LEVERS_ROW(field, ...)                                                                                         \
+    { .name = "levers", TEXT(field), .argument = "SET", __VA_ARGS__ }
+
+/* How a trained model computes: rows for the hs_model_choices `model`. */
+#define MODEL_ROWS(model)                                                                                              \
+    {.name = "precision",                                                                                              \
+     .group = "Run",                                                                                                   \
+     CHOICE(model.precision, hs_precision_choices),                                                                    \
+     .argument = "P",                                                                                                  \
+     .help = "How matrix products round; without it: as in training"},                                                 \
+        BACKEND_ROW(model.backend, .group = "Run", .initial = "auto", .help = "What computes"),                        \
+        THREADS_ROW(model.threads, .group = "Run", .initial = "0",                                                     \
+                    .help = "Processor threads; 0: as many as the process may use"),                                   \
+        LEVERS_ROW(model.levers, .group = "Run", .initial = "exact",                                                   \
+                   .help = "Faster ways to compute, as in trainer train")
+
 #endif

@@ -114,15 +114,15 @@ static const hs_option TABLE[] = {
     {.name = "temperature", .group = "Evaluation and samples", REAL(temperature, 0, 1e6), .argument = "X",
      .initial = "0.8", .free = true, .help = "Of the sample; 0: always the likeliest token"},
 
-    {.name = "backend", .group = "Run", CHOICE(backend, hs_backend_choices), .argument = "B", .initial = "auto",
-     .free = true, .help = "What computes"},
+    BACKEND_ROW(backend, .group = "Run", .initial = "auto", .free = true, .help = "What computes"),
     {.name = "device", .group = "Run", TEXT(device), .argument = "D", .initial = "any",
      .free = true, .help = "Of --backend vulkan: a number, from 0, or a part of a device's name; any: the one that promises most"},
-    {.name = "threads", .group = "Run", COUNT(threads, 0, 1024), .argument = "N", .initial = "0",
-     .free = true, .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"},
-    {.name = "levers", .group = "Run", TEXT(levers), .argument = "SET", .initial = "exact",
-     .help = "Faster ways to compute: auto takes what passes and wins on this machine (see trainer levers), exact what "
-             "gives the reference's bits, none plain C; or changes to auto, such as +cpu.openblas,-cpu.avx512"},
+    THREADS_ROW(threads, .group = "Run", .initial = "0", .free = true,
+                .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"),
+    LEVERS_ROW(levers, .group = "Run", .initial = "exact",
+               .help = "Faster ways to compute: auto takes what passes and wins on this machine (see trainer levers), "
+                       "exact what gives the reference's bits, none plain C; or changes to auto, such as "
+                       "+cpu.openblas,-cpu.avx512"),
     {.name = "recompute", .group = "Run", CHOICE(recompute, RECOMPUTATIONS), .argument = "WHAT", .initial = "none",
      .free = true, .help = "What the backward pass computes again instead of keeping it: blocks takes less memory and about a third "
              "more time, and changes no bit"},

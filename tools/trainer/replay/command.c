@@ -1,7 +1,5 @@
 #include "trainer/replay/command.h"
 
-#include <stddef.h>
-
 #include "trainer/exit.h"
 #include "trainer/options/command.h"
 #include "trainer/replay/attempt.h"
@@ -13,19 +11,18 @@ typedef struct settings {
     bool json, help;
 } settings;
 
+#define HS_SETTINGS settings
+#include "trainer/options/rows.h"
+
 /* clang-format off */
 static const hs_option table[] = {
-    {.name = "backend", .group = "Options", .offset = offsetof(settings, choices.backend), .kind = HS_OPTION_CHOICE,
-     .choices = hs_backend_choices, .argument = "B", .help = "What computes; without it: as in the run"},
-    {.name = "threads", .group = "Options", .offset = offsetof(settings, choices.threads), .kind = HS_OPTION_COUNT,
-     .minimum = 0, .maximum = 1024, .argument = "N",
-     .help = "Processor threads, 0 as many as the process may use; without it: as in the run"},
-    {.name = "levers", .group = "Options", .offset = offsetof(settings, choices.levers), .kind = HS_OPTION_TEXT,
-     .argument = "SET", .help = "Faster ways to compute, as in trainer train; without it: those of the run"},
-    {.name = "json", .group = "Options", .offset = offsetof(settings, json), .kind = HS_OPTION_FLAG,
-     .help = "One JSON object"},
-    {.name = "help", .group = "Options", .offset = offsetof(settings, help), .kind = HS_OPTION_FLAG,
-     .help = "This text"},
+    BACKEND_ROW(choices.backend, .group = "Options", .help = "What computes; without it: as in the run"),
+    THREADS_ROW(choices.threads, .group = "Options",
+                .help = "Processor threads, 0 as many as the process may use; without it: as in the run"),
+    LEVERS_ROW(choices.levers, .group = "Options",
+               .help = "Faster ways to compute, as in trainer train; without it: those of the run"),
+    {.name = "json", .group = "Options", FLAG(json), .help = "One JSON object"},
+    {.name = "help", .group = "Options", FLAG(help), .help = "This text"},
 };
 /* clang-format on */
 

@@ -52,14 +52,7 @@ static const hs_option table[] = {
     {.name = "seed", .group = "Choice of a token", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
      .help = "The same seed chooses the same tokens"},
 
-    {.name = "precision", .group = "Run", CHOICE(model.precision, hs_precision_choices), .argument = "P",
-     .help = "How matrix products round; without it: as in training"},
-    {.name = "backend", .group = "Run", CHOICE(model.backend, hs_backend_choices), .argument = "B", .initial = "auto",
-     .help = "What computes"},
-    {.name = "threads", .group = "Run", COUNT(model.threads, 0, 1024), .argument = "N", .initial = "0",
-     .help = "Processor threads; 0: as many as the process may use"},
-    {.name = "levers", .group = "Run", TEXT(model.levers), .argument = "SET", .initial = "exact",
-     .help = "Faster ways to compute, as in trainer train"},
+    MODEL_ROWS(model),
     {.name = "quiet", .group = "Run", FLAG(quiet), .help = "No speed at the end"},
     {.name = "help", .group = "Run", FLAG(help), .help = "This text"},
 };
