@@ -40,6 +40,8 @@ int hs_report_error(const hstep_error *error) {
 
 int hs_report_no_memory(void) { return HS_EXIT_UNAVAILABLE; }
 
+hstep_status hs_no_memory(hstep_error *error) { return error->status = HSTEP_ERROR_MEMORY; }
+
 hs_digits hs_digits_of(double number) {
     hs_digits digits;
     (void)snprintf(digits.text, sizeof digits.text, "%.17g", number);

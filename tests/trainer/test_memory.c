@@ -18,6 +18,7 @@
 #include "trainer/options/config.c"
 #undef refuse
 #undef store
+#include "trainer/checkpoints/read.c"
 #include "trainer/checkpoints/stored.c"
 #include "trainer/options/check.c"
 #include "trainer/options/table.c"

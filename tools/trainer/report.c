@@ -34,6 +34,12 @@ int hs_report_no_memory(void) {
     return HS_EXIT_UNAVAILABLE;
 }
 
+hstep_status hs_no_memory(hstep_error *error) {
+    *error = (hstep_error){.status = HSTEP_ERROR_MEMORY};
+    snprintf(error->message, sizeof error->message, "there is not enough memory: use a smaller model or batch");
+    return HSTEP_ERROR_MEMORY;
+}
+
 hs_digits hs_digits_of(double number) {
     hs_digits digits;
     for (int precision = 15; precision <= 17; ++precision) {

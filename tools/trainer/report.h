@@ -14,6 +14,9 @@ int hs_report_usage(const char *command, const char *format, ...) __attribute__(
 /* Memory that ran out before there was anything to be freed. Returns HS_EXIT_UNAVAILABLE. */
 int hs_report_no_memory(void);
 
+/* Fills *error for a want of memory. */
+hstep_status hs_no_memory(hstep_error *error);
+
 /* The fewest digits that read back as the same number: what a message shows can be typed in again. */
 typedef struct hs_digits {
     char text[32];

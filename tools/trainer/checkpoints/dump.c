@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "trainer/checkpoints/sections.h"
-#include "trainer/text/sample.h"
+#include "trainer/report.h"
 #include "trainer/train/clock.h"
 
 static json_t *overflow_as_json(const hstep_overflow *overflow) {

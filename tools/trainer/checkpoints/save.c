@@ -9,8 +9,8 @@
 
 #include <halfstep/checkpoint.h>
 
+#include "trainer/checkpoints/read.h"
 #include "trainer/checkpoints/sections.h"
-#include "trainer/text/sample.h"
 #include "trainer/train/clock.h"
 
 /* ---- Saving ---- */
@@ -55,20 +55,11 @@ static hstep_status damaged(const hs_run *run, const char *section, hstep_error 
     return error->status;
 }
 
-static hstep_status read_section(const hstep_tensor_file *file, const char *name, char **text, size_t *size,
-                                 hstep_error *error) {
-    hstep_status status = hstep_checkpoint_section(file, name, NULL, size, error);
-    if (status != HSTEP_OK)
-        return status;
-    *text = malloc(*size + 1);
-    return *text != NULL ? hstep_checkpoint_section(file, name, *text, size, error) : hs_no_memory(error);
-}
-
 static hstep_status restore_position(hs_run *run, const hstep_tensor_file *file, hstep_error *error) {
-    char *text = NULL;
-    size_t size = 0;
+    void *text;
+    size_t size;
     hstep_data_position position = {0};
-    hstep_status status = read_section(file, "data", &text, &size, error);
+    hstep_status status = hs_section_read(file, "data", &text, &size, error);
     if (status == HSTEP_OK)
         status = hstep_dataset_restore_position(run->dataset, text, size, &position, error);
     free(text);
@@ -120,9 +111,9 @@ static bool read_run(const json_t *stored, hs_run *run, hs_records_place *place)
 
 static hstep_status restore_run(hs_run *run, const hstep_tensor_file *file, hs_records_place *place,
                                 hstep_error *error) {
-    char *text = NULL;
-    size_t size = 0;
-    const hstep_status status = read_section(file, "run", &text, &size, error);
+    void *text;
+    size_t size;
+    const hstep_status status = hs_section_read(file, "run", &text, &size, error);
     json_t *stored = status == HSTEP_OK ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL) : NULL;
     const bool right = stored != NULL && read_run(stored, run, place);
     json_decref(stored);

@@ -5,7 +5,7 @@
 
 #include "trainer/checkpoints/continued.h"
 #include "trainer/checkpoints/stored.h"
-#include "trainer/text/sample.h"
+#include "trainer/report.h"
 
 static json_t *overflows_as_json(const hs_tally *tally) {
     json_t *list = json_array();

@@ -8,6 +8,7 @@
 
 #include <halfstep/checkpoint.h>
 
+#include "trainer/checkpoints/read.h"
 #include "trainer/exit.h"
 #include "trainer/report.h"
 
@@ -87,33 +88,15 @@ static int refuse_checkpoint(const char *path, const char *why) {
     return HS_EXIT_INPUT;
 }
 
-/* The section of that name as text, from malloc. Reports and returns NULL. */
-static char *read_section(const hstep_tensor_file *file, const char *name, size_t *size) {
-    hstep_error error = {0};
-    *size = 0;
-    hstep_status status = hstep_checkpoint_section(file, name, NULL, size, &error);
-    char *text = status == HSTEP_OK ? malloc(*size + 1) : NULL;
-    if (status == HSTEP_OK && text == NULL) {
-        (void)hs_report_no_memory();
-        return NULL;
-    }
-    if (status == HSTEP_OK)
-        status = hstep_checkpoint_section(file, name, text, size, &error);
-    if (status == HSTEP_OK)
-        return text;
-    free(text);
-    (void)hs_report_error(&error);
-    return NULL;
-}
-
 static int read_configuration(const hstep_tensor_file *file, hs_resumed *resumed) {
+    void *text;
     size_t size;
+    hstep_error error = {0};
     if (hstep_tensor_file_find(file, "section.configuration") == SIZE_MAX)
         return refuse_checkpoint(resumed->path, "no configuration of a run stands in it, as in weights that were "
                                                 "exported: name a checkpoint that trainer train wrote");
-    char *text = read_section(file, "configuration", &size);
-    if (text == NULL)
-        return HS_EXIT_INPUT;
+    if (hs_section_read(file, "configuration", &text, &size, &error) != HSTEP_OK)
+        return hs_report_error(&error);
     resumed->configuration = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     free(text);
     return json_is_object(resumed->configuration)
@@ -124,11 +107,11 @@ static int read_configuration(const hstep_tensor_file *file, hs_resumed *resumed
 
 /* Exact levers may be others from now on. Gated ones may not, and have an identity. */
 static int read_levers(const hstep_tensor_file *file, hs_resumed *resumed) {
+    void *text;
     size_t size;
-    char *text = read_section(file, "levers", &size);
-    if (text == NULL)
-        return HS_EXIT_INPUT;
-    text[size] = '\0';
+    hstep_error error = {0};
+    if (hs_section_read(file, "levers", &text, &size, &error) != HSTEP_OK)
+        return hs_report_error(&error);
     if (strstr(text, "\"identity\"") != NULL)
         resumed->lever_set = text;
     else

@@ -9,7 +9,6 @@
 #include "trainer/model/load.h"
 #include "trainer/options/command.h"
 #include "trainer/report.h"
-#include "trainer/text/sample.h"
 #include "trainer/train/evaluate.h"
 #include "trainer/train/interrupt.h"
 

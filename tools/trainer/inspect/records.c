@@ -7,7 +7,7 @@
 #include <halfstep/records.h>
 
 #include "trainer/inspect/kinds.h"
-#include "trainer/text/sample.h"
+#include "trainer/report.h"
 
 typedef struct record_file {
     const char *path;

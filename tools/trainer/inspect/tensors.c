@@ -7,8 +7,9 @@
 
 #include <halfstep/checkpoint.h>
 
+#include "trainer/checkpoints/read.h"
 #include "trainer/inspect/kinds.h"
-#include "trainer/text/sample.h"
+#include "trainer/report.h"
 
 /* A longer section is not shown. */
 enum { SECTION_SHOWN = 1 << 20, HEADER_MOST = 1 << 24 };
@@ -156,9 +157,10 @@ static json_t *section_as_json(const looking *l, const char *name) {
     size_t size = 0;
     if (hstep_checkpoint_section(l->file, name, NULL, &size, NULL) != HSTEP_OK)
         return json_null();
-    char *text = size <= SECTION_SHOWN ? malloc(size + 1) : NULL;
+    void *text = NULL;
     json_t *value = NULL;
-    if (text != NULL && hstep_checkpoint_section(l->file, name, text, &size, NULL) == HSTEP_OK)
+    hstep_error problem;
+    if (size <= SECTION_SHOWN && hs_section_read(l->file, name, &text, &size, &problem) == HSTEP_OK)
         value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     free(text);
     return value != NULL ? value : json_pack("{s:I}", "bytes", (json_int_t)size);

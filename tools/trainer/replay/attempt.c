@@ -7,6 +7,7 @@
 #include <halfstep/checkpoint.h>
 
 #include "trainer/checkpoints/dump.h"
+#include "trainer/checkpoints/read.h"
 #include "trainer/checkpoints/stored.h"
 #include "trainer/exit.h"
 #include "trainer/model/build.h"
@@ -24,26 +25,6 @@ static int refuse_section(const hs_attempt *a, const char *name) {
 }
 
 /* ---- What the file tells of the attempt ---- */
-
-/* The bytes of a section and a zero, from malloc. Reports and returns NULL. */
-static void *read_section(const hstep_tensor_file *file, const char *name, size_t *size) {
-    hstep_error error = {0};
-    if (hstep_checkpoint_section(file, name, NULL, size, &error) != HSTEP_OK) {
-        (void)hs_report_error(&error);
-        return NULL;
-    }
-    char *data = malloc(*size + 1);
-    if (data == NULL) {
-        (void)hs_report_no_memory();
-    } else if (hstep_checkpoint_section(file, name, data, size, &error) != HSTEP_OK) {
-        (void)hs_report_error(&error);
-        free(data);
-        data = NULL;
-    } else {
-        data[*size] = '\0';
-    }
-    return data;
-}
 
 static bool get_count(const json_t *object, const char *name, uint64_t least, uint64_t *count) {
     const json_t *value = json_object_get(object, name);
@@ -86,10 +67,12 @@ static bool read_told(hs_attempt *a, shape *s) {
 /* A section of one int32 for each row of the window. */
 static int read_numbers(const hs_attempt *a, const hstep_tensor_file *file, const char *name, size_t count,
                         int32_t **numbers) {
-    size_t size = 0;
-    *numbers = read_section(file, name, &size);
-    if (*numbers == NULL)
-        return HS_EXIT_INPUT;
+    void *data;
+    size_t size;
+    hstep_error error = {0};
+    if (hs_section_read(file, name, &data, &size, &error) != HSTEP_OK)
+        return hs_report_error(&error);
+    *numbers = data;
     return size == count * sizeof **numbers ? HS_EXIT_DONE : refuse_section(a, name);
 }
 
@@ -116,13 +99,14 @@ static int read_window(hs_attempt *a, const hstep_tensor_file *file, const shape
 }
 
 static int read_attempt(hs_attempt *a, const hstep_tensor_file *file) {
+    void *text;
     size_t size = 0;
     shape s = {0};
+    hstep_error error = {0};
     if (hstep_checkpoint_section(file, HS_SECTION_ATTEMPT, NULL, &size, NULL) != HSTEP_OK)
         return refuse(a, "no attempt was kept in it: name a file that trainer train --dump-overflow wrote");
-    char *text = read_section(file, HS_SECTION_ATTEMPT, &size);
-    if (text == NULL)
-        return HS_EXIT_INPUT;
+    if (hs_section_read(file, HS_SECTION_ATTEMPT, &text, &size, &error) != HSTEP_OK)
+        return hs_report_error(&error);
     a->told = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     free(text);
     return read_told(a, &s) ? read_window(a, file, &s) : refuse_section(a, HS_SECTION_ATTEMPT);

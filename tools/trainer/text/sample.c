@@ -9,12 +9,6 @@
 /* Questions in one pass: few, for the memory they take comes on top of that of training. */
 enum { QUESTIONS = 32 };
 
-hstep_status hs_no_memory(hstep_error *error) {
-    *error = (hstep_error){.status = HSTEP_ERROR_MEMORY};
-    snprintf(error->message, sizeof error->message, "there is not enough memory: use a smaller model or batch");
-    return HSTEP_ERROR_MEMORY;
-}
-
 void hs_tokens_from_bytes(const char *bytes, size_t count, int32_t *tokens) {
     for (size_t i = 0; i < count; ++i)
         tokens[i] = (unsigned char)bytes[i] + HSTEP_TOKEN_FIRST_BYTE;

@@ -27,7 +27,4 @@ hstep_status hs_count_correct(hstep_model *model, const hs_corpus *corpus, uint6
 void hs_tokens_from_bytes(const char *bytes, size_t count, int32_t *tokens);
 size_t hs_bytes_from_tokens(const int32_t *tokens, size_t count, char *bytes);
 
-/* Fills *error for a want of memory. */
-hstep_status hs_no_memory(hstep_error *error);
-
 #endif

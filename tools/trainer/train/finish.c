@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/report.h"
 #include "trainer/text/sample.h"
 #include "trainer/train/advice.h"
 #include "trainer/train/clock.h"

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "trainer/text/sample.h"
+#include "trainer/report.h"
 
 static const char RECORDS[] = "records.jsonl";
 

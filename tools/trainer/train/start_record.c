@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/text/sample.h"
+#include "trainer/report.h"
 #include "trainer/train/run.h"
 
 /* `texts` stands for the value of an option that may be repeated. */
