@@ -12,6 +12,7 @@
 #include "cpu/cpu.h"
 #include "cpu/memory.h"
 #include "cpu/team.h"
+#include "engine/check_call.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -48,16 +49,10 @@ static void buffer_destroy(hs_backend *backend, hs_buffer *buffer) {
     free(buffer);
 }
 
-static hstep_status check_range(const hs_buffer *buffer, size_t offset, size_t bytes, hstep_error *error) {
-    HS_RETURN_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, error, HSTEP_ERROR_ARGUMENT,
-                 "bytes %zu to %zu + %zu lie outside a buffer of %zu", offset, offset, bytes, buffer->bytes);
-    return HSTEP_OK;
-}
-
 static hstep_status buffer_write(hs_backend *backend, hs_buffer *buffer, size_t offset, const void *data, size_t bytes,
                                  hstep_error *error) {
     (void)backend;
-    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    HS_FORWARD(hs_check_range(buffer, offset, bytes, error));
     if (bytes > 0)
         memcpy(buffer->data + offset, data, bytes);
     return HSTEP_OK;
@@ -66,7 +61,7 @@ static hstep_status buffer_write(hs_backend *backend, hs_buffer *buffer, size_t 
 static hstep_status buffer_read(hs_backend *backend, const hs_buffer *buffer, size_t offset, void *data, size_t bytes,
                                 hstep_error *error) {
     (void)backend;
-    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    HS_FORWARD(hs_check_range(buffer, offset, bytes, error));
     if (bytes > 0)
         memcpy(data, buffer->data + offset, bytes);
     return HSTEP_OK;
@@ -75,7 +70,7 @@ static hstep_status buffer_read(hs_backend *backend, const hs_buffer *buffer, si
 static hstep_status buffer_clear(hs_backend *backend, hs_buffer *buffer, size_t offset, size_t bytes,
                                  hstep_error *error) {
     (void)backend;
-    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    HS_FORWARD(hs_check_range(buffer, offset, bytes, error));
     memset(buffer->data + offset, 0, bytes);
     return HSTEP_OK;
 }

@@ -142,8 +142,7 @@ static void scan_outputs(const hs_call *call, hs_fault *fault) {
 
 static hstep_status run_chosen(const hs_cpu_backend *cpu, hs_program *program, const chosen *kernels, size_t first,
                                size_t count, hstep_error *error) {
-    HS_RETURN_IF(first > program->count || count > program->count - first, error, HSTEP_ERROR_ARGUMENT,
-                 "calls %zu to %zu + %zu lie outside a program of %zu", first, first, count, program->count);
+    HS_FORWARD(hs_check_calls(program->count, first, count, error));
     const char *refusal = hs_environment_refusal();
     HS_RETURN_IF(refusal, error, HSTEP_ERROR_BACKEND_UNAVAILABLE, "%s computing", refusal);
     for (size_t i = first; i < first + count; i++) {

@@ -311,3 +311,15 @@ hstep_status hs_check_call(const hs_call *call, hstep_error *error) {
         return hs_fail_operation(error, HSTEP_ERROR_SHAPE, name, "%s: %s", name, wrong);
     return HSTEP_OK;
 }
+
+hstep_status hs_check_range(const hs_buffer *buffer, size_t offset, size_t bytes, hstep_error *error) {
+    HS_RETURN_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, error, HSTEP_ERROR_ARGUMENT,
+                 "bytes %zu to %zu + %zu lie outside a buffer of %zu", offset, offset, bytes, buffer->bytes);
+    return HSTEP_OK;
+}
+
+hstep_status hs_check_calls(size_t all, size_t first, size_t count, hstep_error *error) {
+    HS_RETURN_IF(first > all || count > all - first, error, HSTEP_ERROR_ARGUMENT,
+                 "calls %zu to %zu + %zu lie outside a program of %zu", first, first, count, all);
+    return HSTEP_OK;
+}

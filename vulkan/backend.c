@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "engine/check_call.h"
 #include "vulkan/create.h"
 #include "vulkan/device/facts.h"
 #include "vulkan/probe.h"
@@ -81,29 +82,23 @@ static void buffer_destroy(hs_backend *base, hs_buffer *buffer) {
     free(buffer);
 }
 
-static hstep_status check_range(const hs_buffer *buffer, size_t offset, size_t bytes, hstep_error *error) {
-    HS_RETURN_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, error, HSTEP_ERROR_ARGUMENT,
-                 "bytes %zu to %zu + %zu lie outside a buffer of %zu", offset, offset, bytes, buffer->bytes);
-    return HSTEP_OK;
-}
-
 static hstep_status buffer_write(hs_backend *base, hs_buffer *buffer, size_t offset, const void *data, size_t bytes,
                                  hstep_error *error) {
     hs_vk_backend *backend = (hs_vk_backend *)base;
-    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    HS_FORWARD(hs_check_range(buffer, offset, bytes, error));
     return hs_vk_write(&backend->device, &backend->transfer, (hs_vk_buffer *)buffer, offset, data, bytes, error);
 }
 
 static hstep_status buffer_read(hs_backend *base, const hs_buffer *buffer, size_t offset, void *data, size_t bytes,
                                 hstep_error *error) {
     hs_vk_backend *backend = (hs_vk_backend *)base;
-    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    HS_FORWARD(hs_check_range(buffer, offset, bytes, error));
     return hs_vk_read(&backend->device, &backend->transfer, (const hs_vk_buffer *)buffer, offset, data, bytes, error);
 }
 
 static hstep_status buffer_clear(hs_backend *base, hs_buffer *buffer, size_t offset, size_t bytes, hstep_error *error) {
     hs_vk_backend *backend = (hs_vk_backend *)base;
-    HS_FORWARD(check_range(buffer, offset, bytes, error));
+    HS_FORWARD(hs_check_range(buffer, offset, bytes, error));
     return hs_vk_clear(&backend->device, &backend->transfer, (hs_vk_buffer *)buffer, offset, bytes, error);
 }
 

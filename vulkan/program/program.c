@@ -181,8 +181,7 @@ static hstep_status find_range(hs_vk_backend *backend, hs_program *program, size
 hstep_status hs_vk_program_run(hs_backend *base, hs_program *program, size_t first, size_t count, hstep_error *error) {
     hs_vk_backend *backend = (hs_vk_backend *)base;
     hs_vk_range *range;
-    HS_RETURN_IF(first > program->count || count > program->count - first, error, HSTEP_ERROR_ARGUMENT,
-                 "calls %zu to %zu + %zu lie outside a program of %zu", first, first, count, program->count);
+    HS_FORWARD(hs_check_calls(program->count, first, count, error));
     HS_FORWARD(find_range(backend, program, first, count, &range, error));
     for (size_t i = 0; i < range->part_count; i++)
         HS_FORWARD(hs_vk_submit(&backend->device, range->parts[i], error));
