@@ -2,40 +2,17 @@
 #include <criterion/criterion.h>
 
 #include "support/parity.h"
-
-/*
- * One list for all operations: each reads the fields it knows, so none can be forgotten. Edges: 32 lanes, 64 rows of a
- * block, 1024 elements of a span, 4096 of a row of a tensor sum, and the sizes from which threads are used.
- */
-static const struct shape {
-    size_t rows, columns, inner, table;
-    size_t sequences, queries, keys, heads, kv_heads, head_width;
-    size_t pitch;
-} shapes[] = {
-    {5, 7, 6, 9, 2, 5, 5, 4, 2, 6, 0},        {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0},
-    {0, 7, 3, 9, 1, 0, 3, 2, 1, 2, 0},        {3, 1, 0, 2, 3, 2, 7, 2, 2, 4, 3},
-    {4, 8, 5, 3, 1, 4, 4, 3, 1, 8, 5},        {7, 31, 9, 11, 2, 3, 8, 4, 1, 6, 1},
-    {9, 32, 16, 8, 1, 9, 9, 2, 2, 16, 8},     {13, 33, 17, 70, 2, 8, 9, 6, 3, 10, 0},
-    {64, 17, 12, 40, 1, 17, 17, 2, 1, 4, 0},  {65, 65, 33, 65, 3, 16, 16, 2, 2, 8, 7},
-    {129, 5, 40, 17, 1, 33, 40, 2, 1, 12, 2},
-};
-
-static hs_test_description describe(hs_operation operation, hstep_precision precision, const struct shape *s) {
-    hs_test_description d = hs_test_describe(operation);
-    d.precision = precision;
-    d.rows = s->rows, d.columns = s->columns, d.inner = s->inner, d.table = s->table;
-    d.sequences = s->sequences, d.queries = s->queries, d.keys = s->keys;
-    d.heads = s->heads, d.kv_heads = s->kv_heads, d.head_width = s->head_width;
-    d.pitch = s->pitch;
-    return d;
-}
+#include "support/shapes.h"
 
 static void check_shapes(hs_parity *parity, hs_operation operation) {
     const hstep_precision last = hs_parity_has_products(operation) ? HSTEP_PRECISION_BF16 : HSTEP_PRECISION_F64;
     for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= last; precision++)
-        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-            const hs_test_description d = describe(operation, precision, &shapes[i]);
-            hs_parity_check(parity, &d, i < 6 ? HS_PARITY_PLANTED : i < 8 ? HS_PARITY_FULL : HS_PARITY_BRIEF);
+        for (size_t i = 0; i < HS_TEST_SHAPES; i++) {
+            const hs_test_description d = hs_test_describe_shape(operation, precision, &hs_test_shapes[i]);
+            hs_parity_check(parity, &d,
+                            d.rows < 10   ? HS_PARITY_PLANTED
+                            : d.rows < 64 ? HS_PARITY_FULL
+                                          : HS_PARITY_BRIEF);
         }
 }
 
@@ -54,7 +31,7 @@ Test(operations, give_the_reference_bits, .timeout = 60) {
 
 /* Above the sizes from which loops are shared out, in uneven parts. */
 Test(operations, share_large_tensors_out, .timeout = 60) {
-    static const struct shape large[] = {
+    static const hs_test_shape large[] = {
         {131, 131, 8, 133, 3, 12, 12, 4, 2, 32, 0},
         {300, 66, 4, 20, 1, 3, 3, 2, 2, 26, 3},
         {5, 4101, 2, 7, 1, 2, 2, 2, 1, 2000, 1},
@@ -64,7 +41,8 @@ Test(operations, share_large_tensors_out, .timeout = 60) {
     hs_parity_open(&parity);
     for (int operation = 0; operation < HS_OP_COUNT; operation++)
         for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
-            const hs_test_description d = describe((hs_operation)operation, HSTEP_PRECISION_BF16, &large[i]);
+            const hs_test_description d =
+                hs_test_describe_shape((hs_operation)operation, HSTEP_PRECISION_BF16, &large[i]);
             hs_parity_check(&parity, &d, HS_PARITY_BRIEF);
         }
     hs_parity_close(&parity);
@@ -87,8 +65,8 @@ Test(operations, sum_tensors_of_many_rows, .timeout = 60) {
 Test(operations, work_in_place, .timeout = 60) {
     hs_parity parity;
     hs_parity_open(&parity);
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        hs_test_description d = describe(HS_OP_ADD, HSTEP_PRECISION_F64, &shapes[i]);
+    for (size_t i = 0; i < HS_TEST_SHAPES; i++) {
+        hs_test_description d = hs_test_describe_shape(HS_OP_ADD, HSTEP_PRECISION_F64, &hs_test_shapes[i]);
         d.in_place = true;
         hs_parity_check(&parity, &d, HS_PARITY_PLANTED);
         d.operation = HS_OP_GATHER_BACKWARD;
@@ -103,8 +81,8 @@ Test(operations, work_in_place, .timeout = 60) {
 Test(operations, decay_where_asked, .timeout = 60) {
     hs_parity parity;
     hs_parity_open(&parity);
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        hs_test_description d = describe(HS_OP_ADAMW, HSTEP_PRECISION_F64, &shapes[i]);
+    for (size_t i = 0; i < HS_TEST_SHAPES; i++) {
+        hs_test_description d = hs_test_describe_shape(HS_OP_ADAMW, HSTEP_PRECISION_F64, &hs_test_shapes[i]);
         d.decay = true;
         hs_parity_check(&parity, &d, HS_PARITY_PLANTED);
     }

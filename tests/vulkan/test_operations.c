@@ -3,28 +3,7 @@
 
 #include "support/device.h"
 #include "support/parity.h"
-
-/* One list for all operations: each reads the fields it knows. Edges: 32 lanes, 64 rows, tiles and groups of 256. */
-static const struct shape {
-    size_t rows, columns, inner, table;
-    size_t sequences, queries, keys, heads, kv_heads, head_width;
-    size_t pitch;
-} shapes[] = {
-    {5, 7, 6, 9, 2, 5, 5, 4, 2, 6, 0},        {1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0},
-    {0, 7, 3, 9, 1, 0, 3, 2, 1, 2, 0},        {3, 1, 0, 2, 3, 2, 7, 2, 2, 4, 3},
-    {13, 33, 17, 70, 2, 8, 9, 6, 3, 10, 5},   {65, 65, 33, 65, 3, 16, 16, 2, 2, 8, 7},
-    {3, 259, 70, 17, 1, 33, 40, 2, 1, 12, 2}, {130, 5, 40, 20, 1, 17, 17, 2, 1, 4, 0},
-};
-
-static hs_test_description describe(hs_operation operation, hstep_precision precision, const struct shape *s) {
-    hs_test_description d = hs_test_describe(operation);
-    d.precision = precision;
-    d.rows = s->rows, d.columns = s->columns, d.inner = s->inner, d.table = s->table;
-    d.sequences = s->sequences, d.queries = s->queries, d.keys = s->keys;
-    d.heads = s->heads, d.kv_heads = s->kv_heads, d.head_width = s->head_width;
-    d.pitch = s->pitch;
-    return d;
-}
+#include "support/shapes.h"
 
 /* Whether the device computes the operation; those it lacks are refused when a plan is made. */
 static bool computes(const hs_backend *backend, hs_operation operation) {
@@ -64,8 +43,8 @@ static hs_parity_depth depth(hs_operation operation, size_t shape, int form, boo
 }
 
 static void check_shapes(hs_parity *parity, hs_operation operation, hstep_precision precision, bool compact) {
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        hs_test_description d = describe(operation, precision, &shapes[i]);
+    for (size_t i = 0; i < HS_TEST_SMALL_SHAPES; i++) {
+        hs_test_description d = hs_test_describe_shape(operation, precision, &hs_test_shapes[i]);
         if (compact)
             d.compact = compact_operands(parity->exact[0][0], &d);
         if (compact && d.compact == 0)
