@@ -42,6 +42,11 @@ say 'gcc, AddressSanitizer and UndefinedBehaviorSanitizer'
 CC=gcc configure --preset debug
 cmake --build build/debug
 
+say 'clang, ThreadSanitizer'
+configure -S . -B build/thread -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
+    -DHALFSTEP_SANITIZE=thread -DHALFSTEP_VULKAN=OFF
+cmake --build build/thread --target test_threads_contexts test_threads_races
+
 export CTEST_PARALLEL_LEVEL=${CTEST_PARALLEL_LEVEL:-$(nproc)}
 
 say 'Tests, gcc'
@@ -49,6 +54,9 @@ ctest --preset release
 
 say 'Tests, clang'
 ctest --test-dir build/clang --output-on-failure --label-exclude long
+
+say 'Tests, ThreadSanitizer'
+ctest --test-dir build/thread --output-on-failure
 
 say 'Tests, sanitizers'
 ctest --preset debug

@@ -2,7 +2,6 @@
 
 #include "cpu/gated/amx.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 #include "cpu/processor.h"
@@ -14,9 +13,6 @@
 
 /* The system's numbers for a process that asks for a part of the processor's state, and for that part. */
 enum { REQUEST_STATE = 0x1023, TILE_DATA = 18, TILE_CONFIGURATION = 17 };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static hstep_lever_state state = HSTEP_LEVER_ABSENT;
 
 static bool processor_has_it(void) {
     enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
@@ -33,17 +29,12 @@ static bool system_saves_it(void) {
     return (low & parts) == parts;
 }
 
-/* The tiles are large, so that the system gives them to processes that ask only: for all their threads, once. */
+/* The tiles are large, so that the system gives them to processes that ask only: for all their threads, and as often as
+ * they like. */
 static bool system_permits_it(void) { return syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0; }
 
-static void find_out(void) {
-    if (processor_has_it() && system_saves_it() && system_permits_it())
-        state = HSTEP_LEVER_ACTIVE;
-}
-
 hstep_lever_state hs_detect_amx(void) {
-    (void)pthread_once(&once, find_out);
-    return state;
+    return processor_has_it() && system_saves_it() && system_permits_it() ? HSTEP_LEVER_ACTIVE : HSTEP_LEVER_ABSENT;
 }
 
 #else

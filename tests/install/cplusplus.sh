@@ -15,9 +15,20 @@ c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror version.cpp $(pkg-config --cflag
 [[ $(pkg-config --modversion halfstep) == "$(sed -n 's/#define HSTEP_VERSION "\(.*\)"/\1/p' \
     "$prefix/include/halfstep/halfstep.h")" ]] || fail 'halfstep.pc and the header differ in version'
 
-# Every header also stands alone, in either language.
-for header in "$prefix"/include/halfstep/*.h; do
-    include="#include <halfstep/$(basename "$header")>"
-    cc -std=c17 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" -fsyntax-only -x c - <<<"$include"
-    c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -I"$prefix/include" -fsyntax-only -x c++ - <<<"$include"
+# Every header also stands alone, in both languages, their older and newer versions, and by both compilers.
+compile() {
+    local name
+    for header in "$prefix"/include/halfstep/*.h; do
+        name=$(basename "$header")
+        printf '#include <halfstep/%s>\n#include <halfstep/%s>\n' "$name" "$name" |
+            "$@" -Wall -Wextra -pedantic -Werror -I"$prefix/include" -fsyntax-only - || fail "$* refuses $name"
+    done
+}
+for standard in c11 c17; do
+    compile gcc -std=$standard -Wstrict-prototypes -x c
+    compile clang -std=$standard -Wstrict-prototypes -x c
+done
+for standard in c++11 c++20; do
+    compile g++ -std=$standard -x c++
+    compile clang++ -std=$standard -x c++
 done

@@ -29,7 +29,7 @@ static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratc
 
 size_t HS_EXACT(attention_scratch)(const hs_call *call, const hs_kernel_run *run) {
     const hs_exact_attention attention = hs_exact_attention_of(call, run, 0);
-    static unsigned char origin;
+    unsigned char origin;
     workspace w;
     return run->threads * lay_out(&attention, &origin, &w);
 }

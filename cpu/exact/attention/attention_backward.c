@@ -53,7 +53,7 @@ static size_t lay_out(const hs_exact_attention *attention, unsigned char *scratc
 
 size_t HS_EXACT(attention_backward_scratch)(const hs_call *call, const hs_kernel_run *run) {
     const hs_exact_attention attention = hs_exact_attention_of(call, run, Q);
-    static unsigned char origin;
+    unsigned char origin;
     workspace w;
     return run->threads * lay_out(&attention, &origin, &w);
 }
