@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "trainer/text/sample.c"
-#include "trainer/train/interrupt.c"
+#include "trainer/train/watching/interrupt.c"
 
 enum { VOCABULARY = HSTEP_BYTE_VOCABULARY };
 

@@ -7,7 +7,7 @@
 
 #include "trainer/checkpoints/sections.h"
 #include "trainer/report.h"
-#include "trainer/train/clock.h"
+#include "trainer/train/watching/clock.h"
 
 static json_t *overflow_as_json(const hstep_overflow *overflow) {
     return json_pack("{s:s, s:s, s:s, s:s, s:I}", "operation", overflow->operation, "tensor", overflow->tensor, "phase",

@@ -11,7 +11,7 @@
 
 #include "trainer/checkpoints/read.h"
 #include "trainer/checkpoints/sections.h"
-#include "trainer/train/clock.h"
+#include "trainer/train/watching/clock.h"
 
 /* ---- Saving ---- */
 

@@ -10,7 +10,7 @@
 #include "trainer/options/command.h"
 #include "trainer/report.h"
 #include "trainer/train/evaluate.h"
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/interrupt.h"
 
 typedef struct settings {
     hs_texts data;

@@ -11,8 +11,8 @@
 #include "trainer/report.h"
 #include "trainer/sample/stream.h"
 #include "trainer/text/sample.h"
-#include "trainer/train/clock.h"
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/clock.h"
+#include "trainer/train/watching/interrupt.h"
 
 typedef struct settings {
     const char *prompt, *prompt_tokens;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/interrupt.h"
 
 /* Questions in one pass: few, for the memory they take comes on top of that of training. */
 enum { QUESTIONS = 32 };

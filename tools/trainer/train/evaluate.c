@@ -1,7 +1,7 @@
 #include "trainer/train/evaluate.h"
 
-#include "trainer/train/clock.h"
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/clock.h"
+#include "trainer/train/watching/interrupt.h"
 
 hstep_status hs_evaluate(hstep_model *model, const hstep_dataset *dataset, size_t length, size_t limit,
                          size_t sequences, int32_t *tokens, int32_t *targets, hs_evaluation *evaluation,

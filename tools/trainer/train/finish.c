@@ -7,9 +7,9 @@
 #include "trainer/report.h"
 #include "trainer/text/sample.h"
 #include "trainer/train/advice.h"
-#include "trainer/train/clock.h"
 #include "trainer/train/evaluate.h"
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/clock.h"
+#include "trainer/train/watching/interrupt.h"
 
 /* Tokens of a shard are nothing that this program could print. */
 static bool is_text(const hs_run *run) { return hstep_dataset_token_type(run->dataset) == HSTEP_TOKENS_BYTES; }

@@ -11,8 +11,8 @@
 #include "trainer/model/build.h"
 #include "trainer/report.h"
 #include "trainer/text/sample.h"
-#include "trainer/train/clock.h"
-#include "trainer/train/output.h"
+#include "trainer/train/records/output.h"
+#include "trainer/train/watching/clock.h"
 
 #define FORWARD(expression)                                                                                            \
     do {                                                                                                               \

@@ -7,8 +7,8 @@
 
 #include "trainer/options/options.h"
 #include "trainer/text/corpus.h"
-#include "trainer/train/progress.h"
-#include "trainer/train/tally.h"
+#include "trainer/train/records/tally.h"
+#include "trainer/train/watching/progress.h"
 
 typedef struct hs_run {
     const hs_options *options;

@@ -9,11 +9,11 @@
 #include "trainer/options/options.h"
 #include "trainer/report.h"
 #include "trainer/train/advice.h"
-#include "trainer/train/clock.h"
 #include "trainer/train/dry_run.h"
 #include "trainer/train/finish.h"
-#include "trainer/train/interrupt.h"
 #include "trainer/train/run.h"
+#include "trainer/train/watching/clock.h"
+#include "trainer/train/watching/interrupt.h"
 
 /* A caller decides how often to retry (policy, section 5): this one gives up here. */
 enum { SKIPS_IN_A_ROW = 32 };

@@ -3,7 +3,7 @@
 #include "trainer/exit.h"
 #include "trainer/model/build.h"
 #include "trainer/report.h"
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/interrupt.h"
 #include "trainer/verify/conclude.h"
 
 static int verify(hs_verify_settings *settings) {

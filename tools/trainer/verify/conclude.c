@@ -2,7 +2,7 @@
 
 #include "trainer/exit.h"
 #include "trainer/report.h"
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/interrupt.h"
 #include "trainer/verify/print.h"
 
 /* What long runs have shown holds for later runs, too. The policy's limit decides, not what was asked for. */

@@ -9,7 +9,7 @@
 #include "trainer/report.h"
 #include "trainer/text/sample.h"
 #include "trainer/train/evaluate.h"
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/interrupt.h"
 
 /* As trainer train gives up; and the beginning that tokens are generated from. */
 enum { SKIPS_IN_A_ROW = 32, PROMPT = 8 };

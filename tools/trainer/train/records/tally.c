@@ -1,4 +1,4 @@
-#include "trainer/train/tally.h"
+#include "trainer/train/records/tally.h"
 
 #include <string.h>
 

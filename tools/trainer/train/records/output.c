@@ -1,4 +1,4 @@
-#include "trainer/train/output.h"
+#include "trainer/train/records/output.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "trainer/train/interrupt.h"
+#include "trainer/train/watching/interrupt.h"
 
 #include <signal.h>
 #include <stddef.h>

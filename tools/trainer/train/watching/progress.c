@@ -1,4 +1,4 @@
-#include "trainer/train/progress.h"
+#include "trainer/train/watching/progress.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "trainer/train/clock.h"
+#include "trainer/train/watching/clock.h"
 
 static const double TERMINAL_SECONDS = 0.1, PLAIN_SECONDS = 10;
 
