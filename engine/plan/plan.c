@@ -152,7 +152,7 @@ static hstep_status build(hs_plan *plan, bool *wanted, hstep_error *error) {
     select_nodes(plan, wanted);
     HS_FORWARD(resolve_shapes(plan, wanted, error));
     bind_parameters(plan);
-    hs_plan_compact(plan);
+    HS_FORWARD(hs_plan_compact(plan, error));
     HS_FORWARD(bind_states(plan, error));
     HS_FORWARD(hs_plan_make_tables(plan, error));
     HS_FORWARD(hs_plan_place(plan, error));

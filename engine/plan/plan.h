@@ -99,7 +99,7 @@ static inline const hs_node *hs_plan_call_node(const hs_plan *plan, size_t call)
 /* ---- For the files of this folder ---- */
 
 /* engine/plan/compact.c: gives values that may stand in 16 bits that type. */
-void hs_plan_compact(hs_plan *plan);
+hstep_status hs_plan_compact(hs_plan *plan, hstep_error *error);
 
 /* The call of a node, with what is known of its views. */
 hs_call hs_plan_make_call(const hs_plan *plan, const hs_node *node);
