@@ -16,10 +16,6 @@ static hstep_lever_state detect_compact(void) { return HSTEP_LEVER_ACTIVE; }
 static hstep_lever_state detect_avx512bf16(void) { return HSTEP_LEVER_NOT_BUILT; }
 #endif
 
-#define NO_AMX                                                                                                         \
-    "the processor lacks AMX-BF16 or AVX-512, the system does not save or permit AMX tiles, or the compiler did not "  \
-    "know them"
-
 static const hs_cpu_lever levers[LEVERS] = {
     [COMPACT] = {.name = "cpu.compact",
                  .exact = true,
@@ -53,14 +49,14 @@ static const hs_cpu_lever levers[LEVERS] = {
     [AMX_BF16] = {.name = "cpu.amx-bf16",
                   .detect = hs_detect_amx,
                   .active = "products in bf16 on AMX tiles",
-                  .missing = NO_AMX,
+                  .missing = "processor, system or build lacks AMX-BF16 tiles or AVX-512",
                   .precision = HSTEP_PRECISION_BF16,
                   .flushes_subnormals = true,
                   .describe = hs_amx_describe},
     [AMX_FP16] = {.name = "cpu.amx-fp16",
                   .detect = hs_detect_amx,
                   .active = "products in fp16 on AMX tiles, numbers in two parts of bf16",
-                  .missing = NO_AMX,
+                  .missing = "it needs what cpu.amx-bf16 needs",
                   .precision = HSTEP_PRECISION_FP16,
                   .describe = hs_amx_describe},
 };
