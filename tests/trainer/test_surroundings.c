@@ -167,3 +167,15 @@ Test(surroundings, it_runs_through_the_loader_and_under_another_name) {
     cr_expect_eq(shell("./another train --data text" SIZES "--steps 2 --records r --quiet"), 0);
     cr_expect_eq(shell("PATH=$PWD:$PATH another train --data text" SIZES "--steps 2 --records r --quiet"), 0);
 }
+
+Test(surroundings, a_file_named_as_standard_output_is_left_alone_at_a_resume) {
+    cr_assert_eq(shell(TRAIN "--steps 2 --out run --quiet && cp run/records.jsonl ./- && cp ./- before"), 0);
+    cr_assert_eq(shell(TRAIN "--steps 3 --out run --resume --allow-changes --records - --quiet >out"), 0);
+    cr_expect(hs_test_same_file("-", "before"));
+    char *text = hs_test_read_file("out");
+    json_t *records = hs_test_parse_lines(text);
+    cr_expect_not_null(hs_test_record(records, "run"));
+    cr_expect_eq(json_integer_value(json_object_get(hs_test_record(records, "resume"), "step")), 2);
+    json_decref(records);
+    free(text);
+}

@@ -10,11 +10,14 @@
 /* Bytes that a print is made of: some lines, with times that no other run has. */
 enum { PRINTED = 4096 };
 
-/* NULL where it is no regular file, such as a pipe that would wait for its writer, or cannot be read. */
-static FILE *open_regular(const char *path) {
+/* Whether records stand in a file that can be gone back to: not on standard output, whatever is named "-" here. */
+static bool is_regular(const char *path) {
     struct stat file;
-    return stat(path, &file) == 0 && S_ISREG(file.st_mode) ? fopen(path, "rb") : NULL;
+    return strcmp(path, "-") != 0 && stat(path, &file) == 0 && S_ISREG(file.st_mode);
 }
+
+/* NULL where it is no regular file, such as a pipe that would wait for its writer, or cannot be read. */
+static FILE *open_regular(const char *path) { return is_regular(path) ? fopen(path, "rb") : NULL; }
 
 static hs_records_place place_of(const char *path, uint64_t bytes) {
     hs_records_place place = {.bytes = bytes};
@@ -70,8 +73,7 @@ static hstep_status check_print(const hs_run *run, const hs_records_place *place
 }
 
 hstep_status hs_records_go_on(hs_run *run, const hs_records_place *place, bool *nothing_left, hstep_error *error) {
-    struct stat file;
-    run->continued = place->bytes > 0 && stat(run->records_path, &file) == 0 && S_ISREG(file.st_mode);
+    run->continued = place->bytes > 0 && is_regular(run->records_path);
     const hstep_status status = run->continued ? check_print(run, place, error) : HSTEP_OK;
     if (status != HSTEP_OK)
         return status;
