@@ -152,7 +152,7 @@ Test(inspect, damage_is_3_with_its_place) {
     hs_test_write_file("short.bin", "ab");
     expect_refused("short.bin", "token type", "byte offset 0");
     cr_assert_eq(mkdir("folder", 0700), 0);
-    expect_refused("folder", "directory", "folder");
+    expect_refused("folder", "no checkpoint", "folder");
     expect_refused("missing", "No such file", "missing");
     expect_refused("/dev/zero", "no file", "/dev/zero");
     free(text);

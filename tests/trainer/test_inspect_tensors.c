@@ -80,6 +80,24 @@ Test(inspect_tensors, a_checkpoint) {
     json_decref(found);
 }
 
+Test(inspect_tensors, a_folder_stands_for_its_newest_checkpoint) {
+    json_t *named = inspect(FILE_NAME, 0, NULL), *found = inspect("run", 0, NULL);
+    cr_expect_str_eq(text_at(found, "file"), FILE_NAME);
+    cr_assert_eq(json_object_del(found, "file"), 0);
+    cr_expect(json_equal(named, found));
+    json_decref(named);
+    json_decref(found);
+}
+
+/* What a person looks for stands before what belongs to it. */
+Test(inspect_tensors, weights_stand_before_moments) {
+    json_t *found = inspect(FILE_NAME, 0, NULL);
+    const json_t *tensors = json_object_get(found, "tensors");
+    for (size_t i = 0; i < json_array_size(tensors); ++i)
+        cr_expect_str_eq(text_at(json_array_get(tensors, i), "part"), i < 11 ? "weights" : "moments", "tensor %zu", i);
+    json_decref(found);
+}
+
 Test(inspect_tensors, for_people) {
     hs_test_program run = HS_TEST_RUN("inspect", FILE_NAME);
     cr_expect_eq(run.status, 0, "%s", run.err);

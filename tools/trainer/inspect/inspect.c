@@ -7,6 +7,7 @@
 
 #include "trainer/exit.h"
 #include "trainer/inspect/kinds.h"
+#include "trainer/model/load.h"
 #include "trainer/options/words.h"
 #include "trainer/report.h"
 
@@ -16,7 +17,7 @@ static const hs_inspect_kind *const kinds[] = {&hs_inspect_tensors, &hs_inspect_
 static void help(FILE *out) {
     fputs("Usage: trainer inspect [OPTION...] FILE\n\n"
           "Says what is in a file: a checkpoint or another safetensors file, the records of a run, a token shard, or\n"
-          "text. Every byte of it is read and checked.\n\n"
+          "text. Every byte of it is read and checked. The folder of a run stands for its newest good checkpoint.\n\n"
           "  --json           one JSON object\n"
           "  --token-type T   how a shard without a header holds its tokens: auto, bytes, uint16, uint32 [auto]\n"
           "  --help           this text\n\n"
@@ -27,6 +28,7 @@ static void help(FILE *out) {
 typedef struct settings {
     bool json, help;
     hs_inspection inspection;
+    char in_folder[HS_PATH_ROOM]; /* the file, where a folder was named */
 } settings;
 
 static int read_token_type(const char *text, hstep_token_type *type) {
@@ -84,13 +86,23 @@ static int refuse(const char *path, const char *reason) {
     return HS_EXIT_INPUT;
 }
 
+/* A folder stands for its newest good checkpoint, and what is found says which that is. */
+static int find_in_folder(settings *s, json_t *found) {
+    struct stat status;
+    if (stat(s->inspection.path, &status) != 0 || !S_ISDIR(status.st_mode))
+        return HS_EXIT_DONE;
+    const int result = hs_model_find(s->inspection.path, s->in_folder, sizeof s->in_folder);
+    s->inspection.path = s->in_folder;
+    json_object_set_new(found, "file", json_string(s->in_folder));
+    return result;
+}
+
 static int read_head(hs_inspection *inspection) {
     struct stat status;
     if (stat(inspection->path, &status) != 0)
         return refuse(inspection->path, strerror(errno));
     if (!S_ISREG(status.st_mode))
-        return refuse(inspection->path,
-                      S_ISDIR(status.st_mode) ? "it is a directory: name a file in it" : "it is no file: name one");
+        return refuse(inspection->path, "it is no file: name one");
     FILE *file = fopen(inspection->path, "rb");
     if (file == NULL)
         return refuse(inspection->path, strerror(errno));
@@ -217,14 +229,16 @@ int hs_inspect(int argc, char **argv) {
         help(stdout);
         return HS_EXIT_DONE;
     }
-    if (status == HS_EXIT_DONE)
-        status = read_head(&s.inspection);
     if (status != HS_EXIT_DONE)
         return status;
     json_t *found = json_object();
     if (found == NULL)
         return hs_report_no_memory();
-    status = describe(&s, found);
+    status = find_in_folder(&s, found);
+    if (status == HS_EXIT_DONE)
+        status = read_head(&s.inspection);
+    if (status == HS_EXIT_DONE)
+        status = describe(&s, found);
     json_decref(found);
     return status;
 }

@@ -103,33 +103,46 @@ static json_t *tensor_as_json(const looking *l, const hstep_tensor_info *info, h
     return tensor;
 }
 
-/* Numbers and sections of a checkpoint are told by other fields. */
-static void add_tensors(looking *l) {
-    uint64_t parameters = 0;
-    size_t count = 0;
-    json_t *tensors = json_array();
+/* What is summed up of weights. */
+typedef struct weights {
+    uint64_t elements;
+    size_t count;
+} weights;
+
+static void check_weight(looking *l, const hstep_tensor_info *info, weights *sum) {
+    sum->elements += info->elements;
+    ++sum->count;
+    if (l->checkpoint) {
+        check_moment(l, info, "adamw.m.");
+        check_moment(l, info, "adamw.v.");
+    }
+}
+
+static void add_part(looking *l, hstep_tensor_part wanted, json_t *tensors, weights *sum) {
     for (size_t i = 0; i < hstep_tensor_file_count(l->file); ++i) {
         hstep_tensor_info info;
         const char *name;
-        if (hstep_tensor_file_tensor(l->file, i, &info, NULL) != HSTEP_OK)
+        if (hstep_tensor_file_tensor(l->file, i, &info, NULL) != HSTEP_OK ||
+            (l->checkpoint ? hstep_checkpoint_part(info.name, &name) : HSTEP_PART_WEIGHTS) != wanted)
             continue;
-        const hstep_tensor_part part = l->checkpoint ? hstep_checkpoint_part(info.name, &name) : HSTEP_PART_WEIGHTS;
-        if (part == HSTEP_PART_WEIGHTS || part == HSTEP_PART_MOMENTS)
-            json_array_append_new(tensors, tensor_as_json(l, &info, part));
-        if (l->checkpoint && part == HSTEP_PART_MOMENTS)
+        json_array_append_new(tensors, tensor_as_json(l, &info, wanted));
+        if (wanted == HSTEP_PART_WEIGHTS)
+            check_weight(l, &info, sum);
+        else
             check_owner(l, info.name, name);
-        if (part != HSTEP_PART_WEIGHTS)
-            continue;
-        parameters += info.elements;
-        ++count;
-        if (!l->checkpoint)
-            continue;
-        check_moment(l, &info, "adamw.m.");
-        check_moment(l, &info, "adamw.v.");
     }
-    json_object_set_new(l->found, l->checkpoint ? "parameters" : "elements", json_integer((json_int_t)parameters));
+}
+
+/* Weights before moments. Numbers and sections of a checkpoint are told by other fields. */
+static void add_tensors(looking *l) {
+    weights sum = {0};
+    json_t *tensors = json_array();
+    add_part(l, HSTEP_PART_WEIGHTS, tensors, &sum);
+    if (l->checkpoint)
+        add_part(l, HSTEP_PART_MOMENTS, tensors, &sum);
+    json_object_set_new(l->found, l->checkpoint ? "parameters" : "elements", json_integer((json_int_t)sum.elements));
     json_object_set_new(l->found, l->checkpoint ? "parameter_tensors" : "tensor_count",
-                        json_integer((json_int_t)count));
+                        json_integer((json_int_t)sum.count));
     json_object_set_new(l->found, "tensors", tensors);
 }
 
