@@ -20,6 +20,8 @@ g++                 command g++
 clang               command clang
 libomp-dev          clang-header omp.h
 clang-format        command clang-format
+doxygen             command doxygen
+mandoc              command mandoc
 libcriterion-dev    module criterion
 mesa-vulkan-drivers file /usr/share/vulkan/icd.d/lvp_icd.*.json
 spirv-tools         command spirv-val

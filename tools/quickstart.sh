@@ -14,7 +14,7 @@ if grep -qs '^HALFSTEP_TESTS:BOOL=ON' build/release/CMakeCache.txt; then
     tests=ON
 fi
 cmake --preset release -DHALFSTEP_TESTS=$tests
-cmake --build build/release --target trainer halfstep_shared halfstep_static
+cmake --build build/release --target trainer halfstep_shared halfstep_static man
 
 out=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 build/release/bin/trainer train --precision bf16 --out "$out"

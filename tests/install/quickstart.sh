@@ -8,7 +8,7 @@ line=$(sed -n 's/^cmake --build build\/release --target //p' "$sources/tools/qui
 read -ra targets <<<"$line"
 
 cmake -S "$sources" -B fresh -G Ninja -DCMAKE_BUILD_TYPE=Release -DHALFSTEP_TESTS=OFF >log || fail "$(cat log)"
-ninja -C fresh -t commands "${targets[@]}" | tr ' ' '\n' | sort -u >words
+ninja -C fresh -t commands "${targets[@]}" | tr ' ' '\n' | sed "s|^$work/fresh/||" | sort -u >words
 find fresh -name cmake_install.cmake -exec grep -ohE "\"$work/fresh/[^\"]*\"" {} + | tr -d '"' | sort -u |
     sed "s|^$work/fresh/||" | grep -xFf words >planned || fail 'nothing that is installed would be built'
 while read -r file; do

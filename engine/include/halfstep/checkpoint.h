@@ -31,8 +31,9 @@
 extern "C" {
 #endif
 
-/** The `schema` in the metadata of a checkpoint, and of a file of weights alone. */
+/** The `schema` in the metadata of a checkpoint. */
 #define HSTEP_CHECKPOINT_SCHEMA "halfstep.checkpoint/1"
+/** The same of a file of weights alone. */
 #define HSTEP_WEIGHTS_SCHEMA "halfstep.weights/1"
 
 /* ---- 1. Saving and loading ---- */
@@ -40,15 +41,15 @@ extern "C" {
 /** Bytes that the library keeps without looking at them. */
 typedef struct hstep_section {
     const char *name; /**< Such as "configuration"; UTF-8, each name once. */
-    const void *data;
-    size_t size;
+    const void *data; /**< The caller's; read while the checkpoint is written. */
+    size_t size;      /**< Bytes. */
 } hstep_section;
 
 /** What goes into a checkpoint besides the trainer's own state. */
 typedef struct hstep_checkpoint_extras {
-    const hstep_section *sections;
-    size_t section_count;
-    double held_out_loss; /**< Of these weights, for hstep_checkpoint_keep; NaN where it was not measured. */
+    const hstep_section *sections; /**< In the order in which they are written. */
+    size_t section_count;          /**< How many there are. */
+    double held_out_loss;          /**< Of these weights, for hstep_checkpoint_keep; NaN where it was not measured. */
 } hstep_checkpoint_extras;
 
 /**
@@ -78,7 +79,7 @@ HSTEP_API hstep_status hstep_checkpoint_path(const char *folder, uint64_t step, 
 
 /** A checkpoint that was passed over, and why. */
 typedef struct hstep_skipped_checkpoint {
-    uint64_t step;
+    uint64_t step;    /**< Of its name. */
     char reason[416]; /**< The message of the error. */
 } hstep_skipped_checkpoint;
 
@@ -124,8 +125,8 @@ HSTEP_API hstep_status hstep_checkpoint_load_weights(hstep_model *model, const c
 
 /** What rounding did to the weights of an export. */
 typedef struct hstep_export_report {
-    size_t tensors;
-    uint64_t elements;
+    size_t tensors;          /**< Written, ... */
+    uint64_t elements;       /**< ... and numbers in them. */
     uint64_t overflowed;     /**< Finite numbers that became infinite, ... */
     uint64_t underflowed;    /**< ... others than 0 that became 0, ... */
     uint64_t nonfinite;      /**< ... and numbers that were infinite or NaN before. */
@@ -144,14 +145,15 @@ HSTEP_API hstep_status hstep_checkpoint_export(const char *from, const char *to,
 
 /** What a checkpoint stores of a trainer, apart from tensors of the model's size. */
 typedef struct hstep_checkpoint_state {
-    uint64_t optimizer_step; /**< Committed updates; the next scheduled step is one more. */
-    uint64_t attempts;
-    uint64_t micro_batch; /**< Batches of an unfinished window: always 0, a checkpoint stands between updates. */
-    uint64_t finite_updates;
-    double loss_scale;
-    double beta1_power, beta2_power;
-    double held_out_loss; /**< NaN where it was not measured. */
-    hstep_trainer_config config;
+    uint64_t optimizer_step;     /**< Committed updates; the next scheduled step is one more. */
+    uint64_t attempts;           /**< Committed and skipped. */
+    uint64_t micro_batch;        /**< Batches of an unfinished window: always 0, a checkpoint stands between updates. */
+    uint64_t finite_updates;     /**< Committed since the loss scale changed. */
+    double loss_scale;           /**< Of the next attempt. */
+    double beta1_power;          /**< AdamW: beta1 to the power of committed updates, ... */
+    double beta2_power;          /**< ... and beta2. */
+    double held_out_loss;        /**< NaN where it was not measured. */
+    hstep_trainer_config config; /**< The trainer's settings. */
 } hstep_checkpoint_state;
 
 /** HSTEP_ERROR_INPUT_FILE when the file is no checkpoint or its state is damaged. */
@@ -172,10 +174,10 @@ HSTEP_API hstep_tensor_part hstep_checkpoint_part(const char *tensor, const char
 
 /** Something that a file and a trainer have differently, in words. */
 typedef struct hstep_difference {
-    int shape;     /**< 1: of a tensor, so that the file cannot be loaded; 0: of a setting. */
-    char name[96]; /**< Of the tensor or setting, such as "learning_rate". */
-    char file[80]; /**< Such as "F64 [8, 4]" or "0.001"; "missing". */
-    char trainer[80];
+    int shape;        /**< 1: of a tensor, so that the file cannot be loaded; 0: of a setting. */
+    char name[96];    /**< Of the tensor or setting, such as "learning_rate". */
+    char file[80];    /**< Such as "F64 [8, 4]" or "0.001"; "missing". */
+    char trainer[80]; /**< The same of the trainer. */
 } hstep_difference;
 
 /**

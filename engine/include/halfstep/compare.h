@@ -21,17 +21,21 @@ extern "C" {
 
 /** Figures of one tensor. A distance to or from NaN, or between unequal infinities, is infinite. */
 typedef struct hstep_comparison {
-    int has_referee;
-    double largest;                /**< Largest magnitude of the referee; without one, of theirs. */
-    double f32_step;               /**< From there to the next number in f32. */
-    double error;                  /**< Largest |ours - theirs|. */
-    double our_error, their_error; /**< Largest distances from the referee; NaN without one. */
-    uint64_t elements;
-    uint64_t different; /**< Elements whose bits differ once both are widened to f64: +0 and -0 do. */
-    uint64_t our_nonfinite, their_nonfinite, referee_nonfinite;
-    /** Rows along the last dimension whose largest element, the first of equals, stands elsewhere than in the referee;
-        without one, than in theirs. */
-    uint64_t rows, argmax_flips;
+    int has_referee;            /**< 1 where there was one. */
+    double largest;             /**< Largest magnitude of the referee; without one, of theirs. */
+    double f32_step;            /**< From there to the next number in f32. */
+    double error;               /**< Largest |ours - theirs|. */
+    double our_error;           /**< Largest |ours - referee|; NaN without one. */
+    double their_error;         /**< Largest |theirs - referee|; NaN without one. */
+    uint64_t elements;          /**< Of the tensor. */
+    uint64_t different;         /**< Elements whose bits differ once both are widened to f64: +0 and -0 do. */
+    uint64_t our_nonfinite;     /**< Infinities and NaNs in ours, ... */
+    uint64_t their_nonfinite;   /**< ... in theirs, ... */
+    uint64_t referee_nonfinite; /**< ... and in the referee. */
+    uint64_t rows;              /**< Along the last dimension. */
+    /** Rows whose largest element, the first of equals, stands elsewhere than in the referee; without one, than in
+        theirs. */
+    uint64_t argmax_flips;
 } hstep_comparison;
 
 /** What holds, from the strongest to nothing. They are different claims, and none implies a later one. */
@@ -60,8 +64,8 @@ HSTEP_API hstep_claim hstep_comparison_judge(const hstep_comparison *comparison,
 
 /** A tensor in an open file. */
 typedef struct hstep_tensor_place {
-    const hstep_tensor_file *file;
-    size_t index;
+    const hstep_tensor_file *file; /**< The file. */
+    size_t index;                  /**< Of the tensor in it. */
 } hstep_tensor_place;
 
 /**

@@ -15,8 +15,10 @@
 extern "C" {
 #endif
 
+/** A backend with its threads; what hstep_context_create makes. */
 typedef struct hstep_context hstep_context;
 
+/** What computes. */
 typedef enum hstep_backend {
     HSTEP_BACKEND_AUTO = 0,          /**< VULKAN on a GPU that keeps the reference's bits, else CPU. */
     HSTEP_BACKEND_CPU = 1,           /**< Threaded kernels; with exact levers, the bits of the reference. */
@@ -26,13 +28,14 @@ typedef enum hstep_backend {
 
 /** The inner dimension of products to come. */
 typedef struct hstep_product_depth {
-    hstep_precision precision;
-    size_t k;
+    hstep_precision precision; /**< Of the product. */
+    size_t k;                  /**< Its inner dimension. */
 } hstep_product_depth;
 
+/** How a context is made; hstep_context_defaults gives one to change. */
 typedef struct hstep_context_options {
-    hstep_backend backend;
-    unsigned threads; /**< 0: as many as the process may run on. The reference always uses one. */
+    hstep_backend backend; /**< An explicit choice is never replaced by another one. */
+    unsigned threads;      /**< 0: as many as the process may run on. The reference always uses one. */
 
     /**
      * Which faster ways to compute may be used (levers.h). "exact", and NULL, takes none of the gated ones: the
@@ -49,8 +52,8 @@ typedef struct hstep_context_options {
      * serve none of the precisions are left alone. NULL: unknown.
      */
     const hstep_product_depth *products;
-    size_t product_count;
-    int judge_anew; /**< Nonzero: verdicts that were kept do not count. */
+    size_t product_count; /**< How many there are in `products`. */
+    int judge_anew;       /**< Nonzero: verdicts that were kept do not count. */
 
     /**
      * Which device of the backend VULKAN: a number in the system's order, from 0, or a part of a device's name. NULL:
@@ -67,7 +70,8 @@ HSTEP_API hstep_context_options hstep_context_defaults(void);
  * @return HSTEP_ERROR_BACKEND_UNAVAILABLE when the backend is not there (an explicit choice never falls back), or when
  *         the calling thread flushes subnormals or does not round to nearest, so that no bit could be promised;
  *         HSTEP_ERROR_BACKEND_UNAVAILABLE too for a required lever that is not there or was rejected;
- *         HSTEP_ERROR_ARGUMENT for an unknown backend or lever, or more than 1024 threads.
+ *         HSTEP_ERROR_ARGUMENT for an unknown backend or lever, or more than 1024 threads; HSTEP_ERROR_MEMORY, also for
+ *         threads that the process cannot have. *context is then untouched.
  */
 HSTEP_API hstep_status hstep_context_create(const hstep_context_options *options, hstep_context **context,
                                             hstep_error *error);
@@ -78,9 +82,10 @@ HSTEP_API void hstep_context_destroy(hstep_context *context);
 /** "cpu", "cpu-reference" or "vulkan"; lives as long as the context. */
 HSTEP_API const char *hstep_context_backend_name(const hstep_context *context);
 
-/** The processor's or device's own name. */
+/** The processor's or device's own name; lives as long as the context. */
 HSTEP_API const char *hstep_context_device_name(const hstep_context *context);
 
+/** Threads that compute: the number asked for, or that of the processors; 1 on the reference. */
 HSTEP_API unsigned hstep_context_threads(const hstep_context *context);
 
 /**
@@ -91,8 +96,8 @@ HSTEP_API size_t hstep_context_memory(const hstep_context *context);
 
 /** A device of the backend VULKAN. */
 typedef struct hstep_device {
-    char name[256];
-    char driver[256];
+    char name[256];    /**< The device's own name. */
+    char driver[256];  /**< Name and version of its driver. */
     int software;      /**< 1 where the driver computes on the processor; AUTO never takes it. */
     char refusal[128]; /**< Why it cannot serve; empty where it can. */
 } hstep_device;
@@ -101,7 +106,9 @@ typedef struct hstep_device {
  * The devices in the system's order: their places are the numbers that hstep_context_options.device takes.
  *
  * @param devices  Gets an array, to be freed with hstep_devices_free.
- * @return HSTEP_ERROR_BACKEND_UNAVAILABLE, with the reason, where this build or this system has no Vulkan.
+ * @param count    Gets how many there are.
+ * @return HSTEP_ERROR_BACKEND_UNAVAILABLE, with the reason, where this build or this system has no Vulkan;
+ *         HSTEP_ERROR_MEMORY. *devices and *count are then untouched.
  */
 HSTEP_API hstep_status hstep_devices_list(hstep_device **devices, size_t *count, hstep_error *error);
 
@@ -129,7 +136,11 @@ HSTEP_API const char *hstep_context_lever_set(const hstep_context *context);
 HSTEP_API hstep_status hstep_context_reject_lever(hstep_context *context, const char *lever, const char *reason,
                                                   hstep_error *error);
 
-/** Takes it back; *cleared becomes 0 where there was nothing to take back. The same errors. */
+/**
+ * Takes hstep_context_reject_lever back.
+ * @param cleared  Becomes 1, or 0 where there was nothing to take back.
+ * @return The errors of hstep_context_reject_lever.
+ */
 HSTEP_API hstep_status hstep_context_clear_rejection(hstep_context *context, const char *lever, int *cleared,
                                                      hstep_error *error);
 

@@ -59,7 +59,7 @@ typedef struct hstep_dataset_options {
     size_t vocabulary;
     /** Files, folders and patterns to evaluate on: exactly they are held out. None may be trained on too. */
     const char *const *evaluation_paths;
-    size_t evaluation_count;
+    size_t evaluation_count; /**< How many there are. */
 } hstep_dataset_options;
 
 /**
@@ -94,8 +94,10 @@ HSTEP_API hstep_status hstep_dataset_hold_out(hstep_dataset *dataset, double sha
 /** Trains on the first `training_tokens` and holds out all that follow: with 0 everything; errors as above. */
 HSTEP_API hstep_status hstep_dataset_split_at(hstep_dataset *dataset, size_t training_tokens, hstep_error *error);
 
-/** Tokens of all files, and of the training part. */
+/** Tokens of all files. */
 HSTEP_API size_t hstep_dataset_tokens(const hstep_dataset *dataset);
+
+/** Tokens of the training part, which comes first. */
 HSTEP_API size_t hstep_dataset_training_tokens(const hstep_dataset *dataset);
 
 /** BYTES, UINT16 or UINT32. */
@@ -112,12 +114,13 @@ typedef struct hstep_data_file {
     const char *name;      /**< Its path; "memory" for hstep_dataset_from_bytes. Lives as long as the dataset. */
     const char *format;    /**< "text", "llm.c" or "raw". */
     hstep_token_type type; /**< BYTES, UINT16 or UINT32. */
-    size_t tokens;
-    size_t first;      /**< Tokens of the files before it. */
-    uint32_t largest;  /**< The largest token; of text the largest byte. */
-    uint64_t checksum; /**< XXH3 (64 bits) of the tokens' bytes. */
+    size_t tokens;         /**< In this file. */
+    size_t first;          /**< Tokens of the files before it. */
+    uint32_t largest;      /**< The largest token; of text the largest byte. */
+    uint64_t checksum;     /**< XXH3 (64 bits) of the tokens' bytes. */
 } hstep_data_file;
 
+/** Number of files: 1 for hstep_dataset_from_bytes. */
 HSTEP_API size_t hstep_dataset_file_count(const hstep_dataset *dataset);
 
 /** HSTEP_ERROR_ARGUMENT where there is no such file. Files to evaluate on come last. */
@@ -161,7 +164,7 @@ HSTEP_API hstep_status hstep_dataset_batch(const hstep_dataset *dataset, uint64_
 
 /** All that decides what is drawn next, beside the dataset. */
 typedef struct hstep_data_position {
-    uint64_t seed;
+    uint64_t seed;    /**< Of the order of windows. */
     size_t length;    /**< Tokens in a window. */
     uint64_t windows; /**< Drawn so far: `first` of the next batch. */
 } hstep_data_position;

@@ -74,7 +74,10 @@ HSTEP_API hstep_status hstep_decoding_create(hstep_model *model, size_t sequence
 /** NULL is ignored. */
 HSTEP_API void hstep_decoding_destroy(hstep_decoding *decoding);
 
+/** Sequences that are fed together. */
 HSTEP_API size_t hstep_decoding_sequences(const hstep_decoding *decoding);
+
+/** Positions that each of them has room for. */
 HSTEP_API size_t hstep_decoding_capacity(const hstep_decoding *decoding);
 
 /** Positions that have been fed, of each sequence. */

@@ -26,6 +26,7 @@
 extern "C" {
 #endif
 
+/** Operations on named tensors, until a model takes them over. */
 typedef struct hstep_graph hstep_graph;
 
 /** Names a tensor of the graph. 0 is no value. */
@@ -34,11 +35,14 @@ typedef uint32_t hstep_value;
 /** Most dimensions a tensor may have. */
 #define HSTEP_MAX_RANK 4
 
-/** Symbolic dimensions: sequences * length, sequences, and length of the batch. */
+/** Symbolic dimension: sequences * length of the batch. */
 #define HSTEP_ROWS (-1)
+/** Symbolic dimension: sequences of the batch. */
 #define HSTEP_SEQUENCES (-2)
+/** Symbolic dimension: length of the batch. */
 #define HSTEP_LENGTH (-3)
 
+/** Makes an empty graph, the caller's until a model takes it over. HSTEP_ERROR_MEMORY. */
 HSTEP_API hstep_status hstep_graph_create(hstep_graph **graph, hstep_error *error);
 
 /** For a graph that no model took over. NULL is ignored. */
@@ -137,6 +141,8 @@ HSTEP_API hstep_status hstep_graph_cross_entropy(hstep_graph *graph, const char 
  * @return HSTEP_ERROR_ARGUMENT where a block is open already, or none is.
  */
 HSTEP_API hstep_status hstep_graph_begin_block(hstep_graph *graph, hstep_error *error);
+
+/** Ends the block that hstep_graph_begin_block began. */
 HSTEP_API hstep_status hstep_graph_end_block(hstep_graph *graph, hstep_error *error);
 
 /** The value that hstep_model_output returns. */

@@ -30,18 +30,21 @@ typedef enum hstep_lever_state {
 
 /** How a lever fared at one shape and in one orientation: the worst over all inputs it was given. */
 typedef struct hstep_gate_case {
-    size_t m, n, k;
-    hstep_transpose a_form, b_form;
-    int passed;
+    size_t m;                   /**< Rows of the result, ... */
+    size_t n;                   /**< ... its columns, ... */
+    size_t k;                   /**< ... and the inner dimension. */
+    hstep_transpose a_form;     /**< How the left operand is read, ... */
+    hstep_transpose b_form;     /**< ... and the right one. */
+    int passed;                 /**< Nonzero: every input stayed within the bounds. */
     const char *failed_inputs;  /**< The first inputs that failed, such as "cancelling"; NULL when all passed. */
     const char *failed_storage; /**< How their operands stood in memory, such as "pitched f64"; NULL alike. */
     double max_abs;             /**< Largest |f - r|, f the lever's sum and r the reference's, ... */
     double max_abs_limit;       /**< ... and what it must stay below, both where they come nearest. */
     double mean_rel;            /**< Mean of |f - r| / max(|r|, 1% of mean |r|). */
-    double mean_rel_limit;
-    double max_rel;        /**< Largest of the same; decides nothing. */
-    uint64_t cells;        /**< Cells that were held to a bound of their own, ... */
-    uint64_t cells_beyond; /**< ... and how many went beyond it. */
+    double mean_rel_limit;      /**< What it must stay below. */
+    double max_rel;             /**< Largest of the same; decides nothing. */
+    uint64_t cells;             /**< Cells that were held to a bound of their own, ... */
+    uint64_t cells_beyond;      /**< ... and how many went beyond it. */
     /** Cells that were finite and must not be or the other way round, that were not the sum rounded once, or that stood
         outside the result and were written, and flags of nonfinite values that were missing or false. */
     uint64_t cells_wrong;
@@ -49,10 +52,14 @@ typedef struct hstep_gate_case {
 
 /** One product, timed in turn with the exact kernels: medians of the repeats. */
 typedef struct hstep_gate_timing {
-    size_t m, n, k;
-    hstep_transpose a_form, b_form;
-    double exact_seconds, lever_seconds;
-    double speed; /**< Of exact / lever seconds in neighbouring repeats, which others' work slows alike. */
+    size_t m;               /**< Rows of the result, ... */
+    size_t n;               /**< ... its columns, ... */
+    size_t k;               /**< ... and the inner dimension. */
+    hstep_transpose a_form; /**< How the left operand is read, ... */
+    hstep_transpose b_form; /**< ... and the right one. */
+    double exact_seconds;   /**< One product by the exact kernels, ... */
+    double lever_seconds;   /**< ... and by the lever. */
+    double speed;           /**< Of exact / lever seconds in neighbouring repeats, which others' work slows alike. */
 } hstep_gate_timing;
 
 /** What the gate measured of a lever. */
@@ -65,15 +72,17 @@ typedef struct hstep_lever_gate {
     double speed;          /**< Geometric mean over the timings; 0 where a rejected lever was not timed. */
     double seconds;        /**< What judging it took. */
     int from_cache;        /**< Nonzero: an earlier process measured it, on the same machine with the same software. */
-    size_t case_count, timing_count;
-    const hstep_gate_case *cases;
-    const hstep_gate_timing *timings;
+    size_t case_count;     /**< Shapes and orientations that were judged. */
+    size_t timing_count;   /**< Those that were timed. */
+    const hstep_gate_case *cases;     /**< [case_count], as long as the lever. */
+    const hstep_gate_timing *timings; /**< [timing_count], alike. */
 } hstep_lever_gate;
 
+/** A lever of a context; see hstep_context_levers. */
 typedef struct hstep_lever {
-    const char *name; /**< Such as "cpu.portable". */
-    int exact;        /**< Nonzero: gives the reference's bits. Zero: judged by the gate. */
-    hstep_lever_state state;
+    const char *name;             /**< Such as "cpu.portable". */
+    int exact;                    /**< Nonzero: gives the reference's bits. Zero: judged by the gate. */
+    hstep_lever_state state;      /**< What became of it. */
     const char *reason;           /**< Why it is in that state. */
     const hstep_lever_gate *gate; /**< NULL: not judged. */
 } hstep_lever;
@@ -81,7 +90,7 @@ typedef struct hstep_lever {
 /** "absent", "not built", "failed to build", "rejected", "slower", "disabled" or "active". */
 HSTEP_API const char *hstep_lever_state_name(hstep_lever_state state);
 
-/** Whether every product of that precision keeps the reference's bits: no gated lever for it is active. */
+/** 1 where every product of that precision keeps the reference's bits, as no gated lever for it is active; else 0. */
 HSTEP_API int hstep_levers_exact(const hstep_lever *levers, size_t count, hstep_precision precision);
 
 #ifdef __cplusplus

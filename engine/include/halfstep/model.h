@@ -15,21 +15,23 @@
 extern "C" {
 #endif
 
+/** A graph with its parameters on a context's backend. */
 typedef struct hstep_model hstep_model;
 
 /** A pre-norm decoder: RMSNorm, rotary grouped-query attention, SwiGLU, tied head (as in Hugging Face's Llama). */
 typedef struct hstep_decoder_config {
-    size_t vocabulary;
-    size_t width;
-    size_t layers;
-    size_t heads;    /**< Divides width; width / heads is even. */
-    size_t kv_heads; /**< Divides heads; 0 means heads. */
-    size_t feed_forward;
-    double rotary_base; /**< Default 10000. */
-    double rms_epsilon; /**< Default 1e-5. */
-    hstep_precision precision;
+    size_t vocabulary;         /**< Tokens are 0 .. vocabulary - 1. */
+    size_t width;              /**< Of the residual stream. */
+    size_t layers;             /**< Blocks of attention and feed-forward. */
+    size_t heads;              /**< Divides width; width / heads is even. */
+    size_t kv_heads;           /**< Divides heads; 0 means heads. */
+    size_t feed_forward;       /**< Width of the feed-forward layers. */
+    double rotary_base;        /**< Default 10000. */
+    double rms_epsilon;        /**< Default 1e-5. */
+    hstep_precision precision; /**< Of all its products. */
 } hstep_decoder_config;
 
+/** Distributions that parameters are drawn from. */
 typedef enum hstep_initialization {
     HSTEP_INIT_NORMAL = 0, /**< N(0, 0.02); residual projections divided by sqrt(2 layers); gains 1. */
     HSTEP_INIT_XAVIER = 1  /**< Uniform within sqrt(6 / (fan_in + fan_out)); gains 1: the fixture's. */
@@ -37,29 +39,30 @@ typedef enum hstep_initialization {
 
 /** One further input of a batch, by the name the graph gave it; row-major, of the input's element type. */
 typedef struct hstep_feed {
-    const char *input;
-    const void *data;
+    const char *input; /**< Its name. */
+    const void *data;  /**< `double` for HSTEP_DTYPE_F64, `int32_t` for HSTEP_DTYPE_I32. */
 } hstep_feed;
 
 /** One micro-batch. Row index = sequence * length + position. All pointers stay the caller's. */
 typedef struct hstep_batch {
-    size_t sequences;
-    size_t length;
+    size_t sequences;        /**< >= 1. Positions start at 0 in each. */
+    size_t length;           /**< Positions of every sequence, >= 1. */
     const int32_t *tokens;   /**< The input named "tokens", [sequences][length], where the graph has one. */
     const int32_t *targets;  /**< The input named "targets", alike; -1 is left out of the loss. */
     const hstep_feed *feeds; /**< All other inputs. */
-    size_t feed_count;
+    size_t feed_count;       /**< How many there are in `feeds`. */
     /** What the loss is divided by. 0 stands for the number of targets of cross-entropy, and for 1 with other losses.
      */
     double weight;
 } hstep_batch;
 
+/** A learned tensor of a model. */
 typedef struct hstep_parameter {
-    const char *name; /**< Lives as long as the model. */
-    size_t rank;
-    size_t dims[HSTEP_MAX_RANK];
-    size_t elements;
-    uint64_t revision; /**< Rises with every change of the values. */
+    const char *name;            /**< Lives as long as the model. */
+    size_t rank;                 /**< Number of dimensions. */
+    size_t dims[HSTEP_MAX_RANK]; /**< The first `rank` of them, row-major; the others are 0. */
+    size_t elements;             /**< Product of the dimensions. */
+    uint64_t revision;           /**< Rises with every change of the values. */
 } hstep_parameter;
 
 /** The fixture's rotary base and epsilon; the other fields 0, precision bf16. */
@@ -82,8 +85,10 @@ HSTEP_API hstep_status hstep_model_create(hstep_context *context, hstep_graph *g
 /** NULL is ignored. */
 HSTEP_API void hstep_model_destroy(hstep_model *model);
 
-/** Number of parameter tensors, and of their elements. */
+/** Number of parameter tensors. */
 HSTEP_API size_t hstep_model_parameter_count(const hstep_model *model);
+
+/** Number of learned scalars: the elements of all parameters. */
 HSTEP_API size_t hstep_model_scalar_count(const hstep_model *model);
 
 /** Describes parameter `index`; HSTEP_ERROR_ARGUMENT when there is none. */
@@ -93,8 +98,10 @@ HSTEP_API hstep_status hstep_model_parameter(const hstep_model *model, size_t in
 /** Index of the parameter of that name, or SIZE_MAX. */
 HSTEP_API size_t hstep_model_find_parameter(const hstep_model *model, const char *name);
 
-/** Copies all elements of one parameter out, or in; writing raises its revision. */
+/** Copies all elements of one parameter out, row-major; HSTEP_ERROR_ARGUMENT when there is no parameter `index`. */
 HSTEP_API hstep_status hstep_model_read_parameter(hstep_model *model, size_t index, double *values, hstep_error *error);
+
+/** Copies them in, which raises the parameter's revision; a recorded tape is stale then. The same errors. */
 HSTEP_API hstep_status hstep_model_write_parameter(hstep_model *model, size_t index, const double *values,
                                                    hstep_error *error);
 
@@ -113,7 +120,7 @@ HSTEP_API hstep_status hstep_model_mark_parameter(hstep_model *model, size_t ind
 
 /**
  * Draws every parameter from SplitMix64(seed), tensors in order, row-major. Gains of normalisations become 1 and other
- * vectors 0; neither draws a number.
+ * vectors 0; neither draws a number. HSTEP_ERROR_ARGUMENT for an unknown scheme.
  */
 HSTEP_API hstep_status hstep_model_initialize(hstep_model *model, hstep_initialization scheme, uint64_t seed,
                                               hstep_error *error);
@@ -121,7 +128,12 @@ HSTEP_API hstep_status hstep_model_initialize(hstep_model *model, hstep_initiali
 /** XXH3 (64 bits) of all parameters' f64 values in parameter order. */
 HSTEP_API hstep_status hstep_model_checksum(hstep_model *model, uint64_t *checksum, hstep_error *error);
 
-/** The loss's sum over the batch, and the weight (number of targets) to divide it by. */
+/**
+ * The loss's sum over the batch, and the weight (number of targets, or hstep_batch.weight) to divide it by.
+ * @return HSTEP_ERROR_SHAPE for a batch without rows, HSTEP_ERROR_ARGUMENT for an input that is missing or unknown,
+ *         HSTEP_ERROR_TOKEN, HSTEP_ERROR_NO_TARGETS, HSTEP_ERROR_NONFINITE_FORWARD with the operation's name,
+ *         HSTEP_ERROR_MEMORY. *sum and *weight are then untouched.
+ */
 HSTEP_API hstep_status hstep_model_loss(hstep_model *model, const hstep_batch *batch, double *sum, double *weight,
                                         hstep_error *error);
 
@@ -132,7 +144,11 @@ HSTEP_API hstep_status hstep_model_loss(hstep_model *model, const hstep_batch *b
 HSTEP_API hstep_status hstep_model_prepare_loss(hstep_model *model, size_t sequences, size_t length,
                                                 hstep_error *error);
 
-/** The graph's output for a batch, a decoder's logits [sequences * length][vocabulary]; targets are not needed. */
+/**
+ * The graph's output for a batch, a decoder's logits [sequences * length][vocabulary]; targets are not needed.
+ * @param output  hstep_model_output_size elements, row-major.
+ * @return The errors of hstep_model_loss, and HSTEP_ERROR_ARGUMENT where the graph has no output.
+ */
 HSTEP_API hstep_status hstep_model_output(hstep_model *model, const hstep_batch *batch, double *output,
                                           hstep_error *error);
 

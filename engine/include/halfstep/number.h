@@ -23,9 +23,14 @@ HSTEP_API uint16_t hstep_encode(hstep_format format, double value);
 /** The exact value of a half. */
 HSTEP_API double hstep_decode(hstep_format format, uint16_t bits);
 
-/** The same for `count` numbers; the two arrays must not overlap. HSTEP_ERROR_ARGUMENT for a missing one. */
+/**
+ * hstep_encode for `count` numbers; the two arrays must not overlap.
+ * @return HSTEP_ERROR_ARGUMENT for a missing array that has elements or an unknown format; `bits` is then untouched.
+ */
 HSTEP_API hstep_status hstep_encode_array(hstep_format format, size_t count, const double *values, uint16_t *bits,
                                           hstep_error *error);
+
+/** hstep_decode for `count` numbers, as hstep_encode_array encodes them. */
 HSTEP_API hstep_status hstep_decode_array(hstep_format format, size_t count, const uint16_t *bits, double *values,
                                           hstep_error *error);
 

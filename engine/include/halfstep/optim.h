@@ -23,6 +23,7 @@ typedef struct hstep_adamw {
     int decay_vectors;   /**< Nonzero: decay tensors of one dimension too. Default 0. */
 } hstep_adamw;
 
+/** How the learning rate goes on after the warm-up. */
 typedef enum hstep_schedule_kind {
     HSTEP_SCHEDULE_CONSTANT = 0, /**< Linear warm-up, then the rate as it is. */
     HSTEP_SCHEDULE_COSINE = 1    /**< Linear warm-up, then half a cosine down to the minimum at the last step. */
@@ -30,22 +31,26 @@ typedef enum hstep_schedule_kind {
 
 /** The learning rate as a function of the scheduled step, which counts committed updates from 1. */
 typedef struct hstep_schedule {
-    hstep_schedule_kind kind;
+    hstep_schedule_kind kind; /**< Default constant. */
     double learning_rate;     /**< Peak, finite and >= 0. */
     double min_learning_rate; /**< End of the cosine, between 0 and the peak. */
     uint64_t warmup_steps;    /**< At step s <= warmup_steps the rate is peak * s / warmup_steps. */
     uint64_t steps;           /**< Length of the schedule, for the cosine; later steps stay at the minimum. */
 } hstep_schedule;
 
-/** Dynamic loss scaling. Scales are finite powers of two, 1 <= minimum <= initial <= maximum. */
+/**
+ * Dynamic loss scaling (Micikevicius et al., 2018). Scales are finite powers of two, 1 <= minimum <= initial <=
+ * maximum. A skip halves the scale, down to the minimum; it doubles, up to the maximum, after `growth_interval`
+ * committed updates.
+ */
 typedef struct hstep_scaler {
-    double initial;
-    double minimum;
-    double maximum;
+    double initial;           /**< Scale of the first attempt. */
+    double minimum;           /**< No skip takes the scale below it. */
+    double maximum;           /**< No growth takes the scale above it. */
     uint64_t growth_interval; /**< Committed updates between doublings, >= 1. */
 } hstep_scaler;
 
-/** The defaults that the fields above name. */
+/** AdamW with the defaults that its fields name. */
 HSTEP_API hstep_adamw hstep_adamw_defaults(void);
 
 /** Constant at 1e-3, no warm-up. */

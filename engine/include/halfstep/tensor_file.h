@@ -41,17 +41,18 @@ typedef enum hstep_storage {
 
 enum { HSTEP_TENSOR_MAX_RANK = 8 };
 
+/** An open file. */
 typedef struct hstep_tensor_file hstep_tensor_file;
 
 /** A tensor in a file. Texts live as long as the file is open. */
 typedef struct hstep_tensor_info {
-    const char *name;
-    hstep_storage storage;
-    size_t rank; /**< 0 for a single number. */
-    size_t dims[HSTEP_TENSOR_MAX_RANK];
-    uint64_t elements;
-    uint64_t offset;      /**< Of its first byte, from the beginning of the file. */
-    uint64_t bytes;       /**< The elements, row-major, little-endian. */
+    const char *name;                   /**< As the file has it. */
+    hstep_storage storage;              /**< How its numbers stand there. */
+    size_t rank;                        /**< 0 for a single number. */
+    size_t dims[HSTEP_TENSOR_MAX_RANK]; /**< The first `rank` of them. */
+    uint64_t elements;                  /**< Product of the dimensions. */
+    uint64_t offset;                    /**< Of its first byte, from the beginning of the file. */
+    uint64_t bytes;                     /**< The elements, row-major, little-endian. */
     const char *checksum; /**< XXH3 (64 bits) of the bytes as 16 hexadecimal digits; NULL where the file has none. */
 } hstep_tensor_info;
 

@@ -22,6 +22,7 @@
 extern "C" {
 #endif
 
+/** A model's gradients, optimizer and loss scale. */
 typedef struct hstep_trainer hstep_trainer;
 
 /** What the backward pass computes again instead of keeping it. No bit of a result depends on it. */
@@ -30,16 +31,21 @@ typedef enum hstep_recompute {
     HSTEP_RECOMPUTE_BLOCKS = 1 /**< Inner values of blocks, a decoder's layers: less memory, about a third more time. */
 } hstep_recompute;
 
+/** The settings of a trainer; hstep_trainer_defaults gives some to change. */
 typedef struct hstep_trainer_config {
-    hstep_adamw adamw;
-    hstep_schedule schedule;
-    hstep_scaler scaler;
-    size_t replicas;      /**< >= 1. A window holds replicas * micro_batches batches, replica by replica. */
-    size_t micro_batches; /**< >= 1. */
-    hstep_recompute recompute;
+    hstep_adamw adamw;         /**< The optimizer, and the clipping before it. */
+    hstep_schedule schedule;   /**< The learning rate of every step. */
+    hstep_scaler scaler;       /**< The loss scale. */
+    size_t replicas;           /**< >= 1. A window holds replicas * micro_batches batches, replica by replica. */
+    size_t micro_batches;      /**< >= 1. */
+    hstep_recompute recompute; /**< Memory or time. */
 } hstep_trainer_config;
 
-typedef enum hstep_outcome { HSTEP_APPLIED = 0, HSTEP_SKIPPED = 1 } hstep_outcome;
+/** What became of an attempt. */
+typedef enum hstep_outcome {
+    HSTEP_APPLIED = 0, /**< The update was committed. */
+    HSTEP_SKIPPED = 1  /**< A gradient overflowed, and nothing changed but the loss scale and the counts of it. */
+} hstep_outcome;
 
 /** The first nonfinite value of a skipped attempt, in the order of the reference. */
 typedef struct hstep_overflow {
@@ -52,7 +58,7 @@ typedef struct hstep_overflow {
 
 /** What one attempt did. */
 typedef struct hstep_update {
-    hstep_outcome outcome;
+    hstep_outcome outcome;   /**< Applied or skipped. */
     uint64_t step;           /**< The scheduled step that was attempted, from 1. */
     uint64_t attempt;        /**< Attempts so far, this one included, from 1. */
     double loss;             /**< Mean over the window's targets. */
@@ -60,7 +66,7 @@ typedef struct hstep_update {
     double next_loss_scale;  /**< S of the next. */
     uint64_t finite_updates; /**< Committed since S last changed. */
     double gradient_norm;    /**< Of the unscaled gradients, before clipping. NaN when a skip came before the norm. */
-    int clipped;
+    int clipped;             /**< 1 where the norm was above the limit, and gradients were made smaller. */
     double learning_rate;    /**< Of the scheduled step. */
     uint64_t optimizer_step; /**< Committed updates, this one included. */
     uint64_t tokens;         /**< Rows of the window. */
@@ -110,21 +116,22 @@ enum { HSTEP_MAX_OPERANDS = 12 };
  * 0.
  */
 typedef struct hstep_operand {
-    char name[96]; /**< Of a parameter or value, or of the value whose adjoint it is. */
-    int is_output;
-    int is_adjoint;
-    hstep_dtype dtype; /**< How the numbers stand in memory. */
-    size_t rank;
-    size_t dims[HSTEP_MAX_RANK];
-    uint64_t elements;
-    double smallest; /**< Smallest magnitude above 0; 0 where there is none. */
-    double largest;
-    double mean; /**< Of the magnitudes, zeros included. */
-    uint64_t zeros;
-    uint64_t to_subnormal; /**< Rounded to the half format they are subnormal, ... */
-    uint64_t to_zero;      /**< ... 0 though they are not, ... */
-    uint64_t to_infinity;  /**< ... or infinite. */
-    uint64_t infinities, nans;
+    char name[96];               /**< Of a parameter or value, or of the value whose adjoint it is. */
+    int is_output;               /**< 1: the operation writes it; 0: it reads it. */
+    int is_adjoint;              /**< 1: the numbers are the adjoint of what the name says. */
+    hstep_dtype dtype;           /**< How the numbers stand in memory. */
+    size_t rank;                 /**< Number of dimensions. */
+    size_t dims[HSTEP_MAX_RANK]; /**< The first `rank` of them. */
+    uint64_t elements;           /**< Product of the dimensions. */
+    double smallest;             /**< Smallest magnitude above 0; 0 where there is none. */
+    double largest;              /**< Largest magnitude. */
+    double mean;                 /**< Of the magnitudes, zeros included. */
+    uint64_t zeros;              /**< Numbers that are 0. */
+    uint64_t to_subnormal;       /**< Rounded to the half format they are subnormal, ... */
+    uint64_t to_zero;            /**< ... 0 though they are not, ... */
+    uint64_t to_infinity;        /**< ... or infinite. */
+    uint64_t infinities;         /**< Infinite numbers. */
+    uint64_t nans;               /**< Those that are NaN. */
 } hstep_operand;
 
 /** Why an attempt overflows. */
@@ -135,7 +142,7 @@ typedef struct hstep_explanation {
     const char *operation;     /**< Its kind, such as "matmul", "attention_backward"; "square_sum" for the norm. */
     hstep_precision precision; /**< Of the operation's products, or of the graph's first where it has none. */
     hstep_operand operands[HSTEP_MAX_OPERANDS]; /**< Inputs, then outputs. */
-    size_t operand_count;
+    size_t operand_count;                       /**< How many there are. */
 } hstep_explanation;
 
 /**
@@ -150,6 +157,7 @@ HSTEP_API hstep_status hstep_trainer_explain(hstep_trainer *trainer, const hstep
 /**
  * Step by step, for a window of one batch: computes the forward pass and its mean loss, and keeps the tape. Once the
  * batch has passed its checks an earlier tape is gone, also where the forward pass then fails.
+ * @return The errors of hstep_trainer_update. *loss, which may be NULL, is then untouched.
  */
 HSTEP_API hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *batch, double *loss,
                                             hstep_error *error);
@@ -163,26 +171,35 @@ HSTEP_API hstep_status hstep_trainer_commit(hstep_trainer *trainer, hstep_update
 /** Drops tape and gradients of a step-by-step attempt; gradients are zero again. */
 HSTEP_API hstep_status hstep_trainer_clear(hstep_trainer *trainer, hstep_error *error);
 
-/** Copies the gradient of one parameter out, still multiplied by the loss scale; zero when clear. */
+/**
+ * Copies the gradient of one parameter out, row-major, still multiplied by the loss scale; zero when clear.
+ * HSTEP_ERROR_ARGUMENT when there is no such parameter.
+ */
 HSTEP_API hstep_status hstep_trainer_read_gradient(hstep_trainer *trainer, size_t parameter, double *values,
                                                    hstep_error *error);
 
-/** Copies the two AdamW moments of one parameter out; either pointer may be NULL. */
+/** Copies the two AdamW moments of one parameter out, row-major; either pointer may be NULL. The same errors. */
 HSTEP_API hstep_status hstep_trainer_read_moments(hstep_trainer *trainer, size_t parameter, double *first,
                                                   double *second, hstep_error *error);
 
 /**
- * Where the same numbers are in the memory of a CPU backend, as long as the trainer lives, to be read without copies;
- * either pointer to moments may be NULL. HSTEP_ERROR_UNSUPPORTED as with hstep_model_parameter_data.
+ * Where the gradient of one parameter is in the memory of a CPU backend, row-major, as long as the trainer lives: to be
+ * read without copies. HSTEP_ERROR_UNSUPPORTED as with hstep_model_parameter_data.
  */
 HSTEP_API hstep_status hstep_trainer_gradient_data(hstep_trainer *trainer, size_t parameter, const double **values,
                                                    hstep_error *error);
+
+/** Where the two AdamW moments are, in the same way; either pointer to them may be NULL. */
 HSTEP_API hstep_status hstep_trainer_moments_data(hstep_trainer *trainer, size_t parameter, const double **first,
                                                   const double **second, hstep_error *error);
 
-/** The scale that the next attempt starts from, the number of committed updates, and of attempts. */
+/** The scale that the next attempt starts from. */
 HSTEP_API double hstep_trainer_loss_scale(const hstep_trainer *trainer);
+
+/** Number of committed updates. */
 HSTEP_API uint64_t hstep_trainer_optimizer_step(const hstep_trainer *trainer);
+
+/** Number of attempts, committed or skipped. */
 HSTEP_API uint64_t hstep_trainer_attempts(const hstep_trainer *trainer);
 
 /** Replaces the scaler and its count, as a run that changes its scale would. A refused setting changes nothing. */

@@ -63,9 +63,9 @@ typedef enum hstep_status {
 
 /** What went wrong, in words. The caller owns it; functions fill it only when they fail. NULL is allowed everywhere. */
 typedef struct hstep_error {
-    hstep_status status;
-    char operation[96]; /**< Name of the operation, or of the tensor of a graph, that is to blame; else empty. */
-    char message[416];  /**< What, where, and what to do. */
+    hstep_status status; /**< What the function returned. */
+    char operation[96];  /**< Name of the operation, or of the tensor of a graph, that is to blame; else empty. */
+    char message[416];   /**< What, where, and what to do. */
 } hstep_error;
 
 /** A short fixed name of a status, such as "stale tape". */
