@@ -24,6 +24,7 @@ doxygen             command doxygen
 mandoc              command mandoc
 libcriterion-dev    module criterion
 mesa-vulkan-drivers file /usr/share/vulkan/icd.d/lvp_icd.*.json
+vulkan-validationlayers file /usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
 spirv-tools         command spirv-val
 python3             command python3
 python3-jsonschema  python jsonschema

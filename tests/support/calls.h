@@ -116,4 +116,8 @@ bool hs_test_same_value(double a, double b);
 /* Cells of all outputs (and of the gradient) that are not the same; describes the first in `text`. */
 size_t hs_test_differences(const hs_test_result *a, const hs_test_result *b, char *text, size_t size);
 
+/* Cells of b that are the same in neither of two results. */
+size_t hs_test_differences_from_both(const hs_test_result *a, const hs_test_result *other, const hs_test_result *b,
+                                     char *text, size_t size);
+
 #endif

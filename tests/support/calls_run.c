@@ -234,27 +234,40 @@ void hs_test_result_destroy(hs_test_result *result) {
 
 bool hs_test_same_value(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)); }
 
-static size_t differences(const double *a, const double *b, size_t count, const char *name, size_t index, char *text,
-                          size_t size, size_t found) {
+/* Arrays of one operand in three results. */
+typedef struct trio {
+    const double *a, *other, *b;
+} trio;
+
+static size_t differences(trio values, size_t count, const char *name, size_t index, char *text, size_t size,
+                          size_t found) {
     for (size_t i = 0; i < count; i++) {
-        if (hs_test_same_value(a[i], b[i]))
+        if (hs_test_same_value(values.a[i], values.b[i]) || hs_test_same_value(values.other[i], values.b[i]))
             continue;
         if (found++ == 0)
-            snprintf(text, size, "%s %zu, element %zu: %a and %a", name, index, i, a[i], b[i]);
+            snprintf(text, size, "%s %zu, element %zu: %a and %a", name, index, i, values.a[i], values.b[i]);
     }
     return found;
 }
 
-size_t hs_test_differences(const hs_test_result *a, const hs_test_result *b, char *text, size_t size) {
+size_t hs_test_differences_from_both(const hs_test_result *a, const hs_test_result *other, const hs_test_result *b,
+                                     char *text, size_t size) {
     size_t found = 0;
     if (size)
         text[0] = '\0';
     cr_assert_eq(a->output_count, b->output_count);
     for (size_t i = 0; i < a->output_count; i++) {
+        const trio values = {a->outputs[i], other->outputs[i], b->outputs[i]};
         cr_assert_eq(a->elements[i], b->elements[i]);
-        found = differences(a->outputs[i], b->outputs[i], a->elements[i], "output", i, text, size, found);
+        found = differences(values, a->elements[i], "output", i, text, size, found);
     }
-    if (a->gradient && b->gradient)
-        found = differences(a->gradient, b->gradient, a->elements[0], "gradient", 0, text, size, found);
+    if (a->gradient && b->gradient) {
+        const trio values = {a->gradient, other->gradient, b->gradient};
+        found = differences(values, a->elements[0], "gradient", 0, text, size, found);
+    }
     return found;
+}
+
+size_t hs_test_differences(const hs_test_result *a, const hs_test_result *b, char *text, size_t size) {
+    return hs_test_differences_from_both(a, a, b, text, size);
 }

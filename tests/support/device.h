@@ -8,4 +8,7 @@
 /* Fails the running test where there is none. */
 hs_backend *hs_test_device(void);
 
+/* Whether a backend is a device that the probe found to flush subnormals. */
+bool hs_test_flushes_subnormals(const hs_backend *backend);
+
 #endif

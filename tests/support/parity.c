@@ -7,6 +7,8 @@
 
 #include "cpu/cpu.h"
 #include "precision/random.h"
+#include "support/device.h"
+#include "support/flushing.h"
 
 const char *const hs_test_levers[HS_TEST_LEVERS] = {"cpu.portable", "cpu.avx2", "cpu.avx512", "cpu.avx512-bf16"};
 
@@ -41,10 +43,14 @@ void hs_parity_open_on(hs_parity *parity, hs_backend *backend) {
     *parity = (hs_parity){.only = backend->api->name};
     cr_assert_eq(hs_cpu_reference_create(&parity->reference, NULL), HSTEP_OK);
     parity->exact[0][0] = backend;
+    if (hs_test_flushes_subnormals(backend))
+        parity->flushing = hs_test_flushing_reference();
 }
 
 void hs_parity_close(hs_parity *parity) {
     parity->reference->api->destroy(parity->reference);
+    if (parity->flushing)
+        parity->flushing->api->destroy(parity->flushing);
     for (size_t lever = 0; lever < HS_TEST_LEVERS; lever++)
         for (unsigned i = 0; i < HS_TEST_THREADS; i++)
             if (parity->exact[lever][i])
@@ -66,15 +72,29 @@ static void describe(const hs_test_call *call, char *text, size_t size) {
              d->without_base ? ", without base" : "", d->random_positions ? ", random positions" : "");
 }
 
-/* One backend against what the reference gave. */
-static void compare_one(const hs_test_call *call, hs_backend *backend, const hs_test_result *expected,
-                        const char *where) {
+/* What the reference gave; both are the same where the device keeps subnormals. */
+typedef struct expectation {
+    hs_test_result *kept, *flushed;
+} expectation;
+
+static expectation expect(const hs_parity *parity, const hs_test_call *call, const char *shape) {
+    expectation expected = {.kept = hs_test_call_run_wide(call, parity->reference)};
+    cr_assert_eq(expected.kept->status, HSTEP_OK, "%s: %s", shape, expected.kept->error.message);
+    expected.flushed = parity->flushing ? hs_test_call_run_wide(call, parity->flushing) : expected.kept;
+    cr_assert_eq(expected.flushed->status, HSTEP_OK, "%s: %s", shape, expected.flushed->error.message);
+    return expected;
+}
+
+/* One backend against it. */
+static void compare_one(const hs_test_call *call, hs_backend *backend, const expectation *expected, const char *where) {
     char difference[256] = "";
     hs_test_result *result = hs_test_call_run(call, backend);
     cr_assert_eq(result->status, HSTEP_OK, "%s: %s", where, result->error.message);
-    const size_t differences = hs_test_differences(expected, result, difference, sizeof difference);
+    const size_t differences =
+        hs_test_differences_from_both(expected->kept, expected->flushed, result, difference, sizeof difference);
     cr_assert_eq(differences, 0, "%s: %zu cells differ: %s", where, differences, difference);
-    cr_assert_eq(result->flag, expected->flag, "%s: flag %u, not %u", where, result->flag, expected->flag);
+    cr_assert(result->flag == expected->kept->flag || result->flag == expected->flushed->flag, "%s: flag %u, not %u",
+              where, result->flag, expected->kept->flag);
     cr_assert_eq(result->spoiled, 0, "%s: %zu bytes spoiled", where, result->spoiled);
     hs_test_result_destroy(result);
 }
@@ -82,18 +102,19 @@ static void compare_one(const hs_test_call *call, hs_backend *backend, const hs_
 void hs_parity_compare(hs_parity *parity, const hs_test_call *call, const char *what) {
     char shape[512], where[768];
     describe(call, shape, sizeof shape);
-    hs_test_result *expected = hs_test_call_run_wide(call, parity->reference);
-    cr_assert_eq(expected->status, HSTEP_OK, "%s: %s", shape, expected->error.message);
+    const expectation expected = expect(parity, call, shape);
     for (size_t lever = 0; lever < HS_TEST_LEVERS; lever++)
         for (unsigned i = 0; i < HS_TEST_THREADS; i++)
             if (parity->exact[lever][i]) {
                 snprintf(where, sizeof where, "%s, %s, %s with %u threads", shape, what,
                          parity->only ? parity->only : hs_test_levers[lever], i + 1);
-                compare_one(call, parity->exact[lever][i], expected, where);
+                compare_one(call, parity->exact[lever][i], &expected, where);
             }
     parity->calls++;
-    parity->raised += expected->flag;
-    hs_test_result_destroy(expected);
+    parity->raised += expected.kept->flag;
+    if (expected.flushed != expected.kept)
+        hs_test_result_destroy(expected.flushed);
+    hs_test_result_destroy(expected.kept);
 }
 
 static void scale_values(hs_test_call *call, double factor) {

@@ -23,6 +23,7 @@ void hs_test_leave_compact_out(hs_backend *backend);
 
 typedef struct hs_parity {
     hs_backend *reference, *exact[HS_TEST_LEVERS][HS_TEST_THREADS]; /* 1, 2 and 3 threads; NULL without the lever */
+    hs_backend *flushing; /* the reference without subnormals, where the device flushes them; NULL: it keeps them */
     const char *only;     /* another backend than the exact tier, in the first place; NULL: the exact tier */
     size_t calls, raised; /* calls compared, and how many of them raised the flag */
 } hs_parity;
@@ -36,7 +37,10 @@ typedef enum hs_parity_depth {
 
 void hs_parity_open(hs_parity *parity);
 
-/* The same for a backend that is not the exact tier; it is closed along. */
+/*
+ * The same for a backend that is not the exact tier; it is closed along. Where it is a device that flushes subnormals,
+ * a cell, or the flag, may be as the reference has it on a processor that flushes them: no tolerance but that.
+ */
 void hs_parity_open_on(hs_parity *parity, hs_backend *backend);
 void hs_parity_close(hs_parity *parity);
 void hs_parity_check(hs_parity *parity, const hs_test_description *description, hs_parity_depth depth);

@@ -1,0 +1,44 @@
+# Shaders and the device layer, on the driver that computes on the processor; HALFSTEP_TEST_DEVICE names another device.
+# Every program runs three times more: under the validation layer, on a newer driver, and under that one's layer.
+set(HALFSTEP_VULKAN_DRIVER ${CMAKE_SOURCE_DIR}/build/vulkan-driver CACHE PATH
+    "A folder of tools/vulkan-driver.sh, for tests on a newer driver, which say that they skipped until it is there; empty for none")
+set(driver ${CMAKE_SOURCE_DIR}/tools/vulkan-driver.sh)
+
+find_program(SPIRV_VAL spirv-val)
+target_compile_definitions(test_vulkan_shaders PRIVATE HS_TEST_SPIRV_VAL="${SPIRV_VAL}")
+set_tests_properties(vulkan_shaders PROPERTIES SKIP_REGULAR_EXPRESSION "skipped: ")
+
+# What the layer must object to.
+add_executable(vulkan_faulty vulkan/faulty.c)
+target_link_libraries(vulkan_faulty PRIVATE halfstep_test_support)
+set_target_properties(vulkan_faulty PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+
+# add_driver_test(NAME LABELS COMMAND...): skipped where the driver or the layer is not there.
+function(add_driver_test name labels)
+    add_test(NAME ${name} COMMAND ${ARGN})
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${labels}" TIMEOUT 900
+        ENVIRONMENT "OMP_WAIT_POLICY=passive;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/tests/cache")
+endfunction()
+
+# The sanitizers' build leaves this to the others. Shaders are looked at, not run.
+if(NOT HALFSTEP_SANITIZE)
+    list(TRANSFORM VULKAN_TEST_SOURCES REPLACE "^.*/test_(.*)\\.c$" "\\1" OUTPUT_VARIABLE things)
+    list(REMOVE_ITEM things shaders)
+    foreach(thing IN LISTS things)
+        set(program $<TARGET_FILE:test_vulkan_${thing}>)
+        set(validate bash ${CMAKE_CURRENT_SOURCE_DIR}/vulkan/validation.sh $<TARGET_FILE:vulkan_faulty> ${program})
+        set(long "")
+        if(thing MATCHES "^(operations|runs)$")
+            set(long long)
+        endif()
+        add_driver_test(vulkan_validation_${thing} "${long}" ${validate})
+        if(HALFSTEP_VULKAN_DRIVER)
+            add_driver_test(vulkan_new_${thing} vulkan-new ${driver} ${HALFSTEP_VULKAN_DRIVER} --run ${program} --jobs=1)
+            add_driver_test(vulkan_new_validation_${thing} "vulkan-new;${long}"
+                ${CMAKE_COMMAND} -E env VULKAN_DRIVER=${HALFSTEP_VULKAN_DRIVER} ${validate})
+        endif()
+    endforeach()
+endif()
+
+# The script that fetches it, where something is wrong.
+add_test(NAME vulkan_driver_script COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/vulkan/driver_script.sh ${driver})
