@@ -206,3 +206,31 @@ hstep_status hs_tensor_writer_commit(hs_tensor_writer *writer, hstep_error *erro
     writer->begun = false;
     return hs_atomic_commit(&writer->file, error);
 }
+
+/* ---- From memory ---- */
+
+static hstep_status write_all(hs_tensor_writer *writer, const char *path, const hstep_tensor_data *tensors,
+                              size_t count, hstep_error *error) {
+    for (size_t i = 0; i < count; i++)
+        HS_FORWARD(hs_tensor_writer_declare(writer, tensors[i].name, HSTEP_STORAGE_F64, tensors[i].rank,
+                                            tensors[i].dims, error));
+    HS_FORWARD(hs_tensor_writer_begin(writer, &hs_files_posix, path, error));
+    for (size_t i = 0; i < count; i++)
+        HS_FORWARD(hs_tensor_writer_write(writer, tensors[i].values, (size_t)writer->tensors[i].bytes, error));
+    return hs_tensor_writer_commit(writer, error);
+}
+
+hstep_status hstep_tensor_file_write(const char *path, const hstep_tensor_data *tensors, size_t count,
+                                     const hstep_tensor_text *texts, size_t text_count, hstep_error *error) {
+    HS_RETURN_IF(path == NULL || (tensors == NULL && count > 0) || (texts == NULL && text_count > 0), error,
+                 HSTEP_ERROR_ARGUMENT, "hstep_tensor_file_write needs a path, tensors and texts");
+    hs_tensor_writer *writer = NULL;
+    HS_FORWARD(hs_tensor_writer_create(&writer, error));
+    hstep_status status = HSTEP_OK;
+    for (size_t i = 0; i < text_count && status == HSTEP_OK; i++)
+        status = hs_tensor_writer_text(writer, texts[i].key, texts[i].value, error);
+    if (status == HSTEP_OK)
+        status = write_all(writer, path, tensors, count, error);
+    hs_tensor_writer_destroy(writer);
+    return status;
+}

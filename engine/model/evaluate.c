@@ -1,5 +1,6 @@
 /* What a model computes without learning. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "engine/error.h"
 #include "engine/model/model.h"
@@ -54,17 +55,23 @@ hstep_status hstep_model_prepare_loss(hstep_model *model, size_t sequences, size
     return find_plan(model, HS_MODE_LOSS, sequences, length, &plan, error);
 }
 
-/* Feeds a batch, runs the forward pass and reads one value. */
-static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
-                            double *result, double *weight, hstep_error *error) {
+/* Checks a batch and feeds it to its plan. */
+static hstep_status make_ready(hstep_model *model, const hstep_batch *batch, hs_mode mode, hs_plan **plan,
+                               hstep_error *error) {
     HS_FORWARD(hs_model_check_whole(model, error));
     HS_FORWARD(hs_batch_check(model->graph, mode, batch, error));
+    HS_FORWARD(find_plan(model, mode, batch->sequences, batch->length, plan, error));
+    HS_FORWARD(hs_model_refresh_casts(model, error));
+    return hs_plan_feed(*plan, batch, error);
+}
+
+/* Runs the forward pass and reads one value. */
+static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
+                            double *result, double *weight, hstep_error *error) {
+    hs_plan *plan = NULL;
+    HS_FORWARD(make_ready(model, batch, mode, &plan, error));
     if (weight != NULL)
         HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));
-    hs_plan *plan = NULL;
-    HS_FORWARD(find_plan(model, mode, batch->sequences, batch->length, &plan, error));
-    HS_FORWARD(hs_model_refresh_casts(model, error));
-    HS_FORWARD(hs_plan_feed(plan, batch, error));
     HS_FORWARD(hs_plan_evaluate(plan, error));
     return mode == HS_MODE_LOSS ? hs_plan_read_loss(plan, result, error) : hs_plan_read(plan, value, result, error);
 }
@@ -96,4 +103,53 @@ size_t hstep_model_output_size(const hstep_model *model, size_t sequences, size_
     for (uint32_t i = 0; i < info->rank; i++)
         count *= hs_resolve_dim(info->dims[i], sequences, length);
     return count;
+}
+
+/* ---- Every value on the way ---- */
+
+static hstep_status show(hs_plan *plan, size_t call, double *room, hstep_trace_function see, void *data,
+                         hstep_error *error) {
+    const hs_node *node = hs_plan_call_node(plan, call);
+    const hs_view *view = &plan->views[node->outputs[0] - 1];
+    hstep_traced_value value = {.name = node->name,
+                                .rank = view->rank,
+                                .elements = hs_view_elements(view),
+                                .dtype = view->dtype,
+                                .values = room};
+    for (uint32_t i = 0; i < view->rank; i++)
+        value.dims[i] = view->dims[i];
+    HS_FORWARD(hs_read_numbers(plan->request.backend, view, 0, value.elements, room, error));
+    see(data, &value);
+    return HSTEP_OK;
+}
+
+/* The most elements that an operation of the forward pass gives. */
+static size_t largest_output(const hs_plan *plan) {
+    size_t most = 1;
+    for (size_t call = 0; call < plan->forward_calls; call++) {
+        const size_t elements = hs_view_elements(&plan->views[hs_plan_call_node(plan, call)->outputs[0] - 1]);
+        most = elements > most ? elements : most;
+    }
+    return most;
+}
+
+hstep_status hstep_model_trace(hstep_model *model, const hstep_batch *batch, hstep_trace_function see, void *data,
+                               hstep_error *error) {
+    HS_RETURN_IF(model == NULL || batch == NULL || see == NULL, error, HSTEP_ERROR_ARGUMENT,
+                 "hstep_model_trace needs a model, a batch and a function that sees the values");
+    hs_plan *plan = NULL;
+    HS_FORWARD(make_ready(model, batch, HS_MODE_LOSS, &plan, error));
+    double *room = calloc(largest_output(plan), sizeof *room);
+    if (room == NULL)
+        return hs_fail_memory(error, "a trace");
+    hstep_status status = HSTEP_OK;
+    for (size_t call = 0; call < plan->forward_calls && status == HSTEP_OK; call++) {
+        status = hs_plan_step(plan, call, error);
+        if (status == HSTEP_OK || status == HSTEP_ERROR_NONFINITE_FORWARD) {
+            const hstep_status shown = show(plan, call, room, see, data, error);
+            status = shown != HSTEP_OK ? shown : status;
+        }
+    }
+    free(room);
+    return status;
 }

@@ -236,17 +236,25 @@ hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *e
     return HSTEP_OK;
 }
 
-hstep_status hs_plan_evaluate(hs_plan *plan, hstep_error *error) {
-    size_t flagged = 0;
-    HS_FORWARD(hs_plan_forward(plan, error));
-    HS_FORWARD(hs_plan_finish(plan, &flagged, error));
-    if (flagged == plan->calls)
-        return HSTEP_OK;
-    const char *name = hs_plan_call_node(plan, flagged)->name;
+static hstep_status fail_forward(const hs_plan *plan, size_t call, hstep_error *error) {
+    const char *name = hs_plan_call_node(plan, call)->name;
     return hs_fail_operation(error, HSTEP_ERROR_NONFINITE_FORWARD, name,
                              "operation \"%s\" gave a forward value that is not finite; lower the learning rate, or "
                              "compute in a wider precision",
                              name);
+}
+
+hstep_status hs_plan_evaluate(hs_plan *plan, hstep_error *error) {
+    size_t flagged = 0;
+    HS_FORWARD(hs_plan_forward(plan, error));
+    HS_FORWARD(hs_plan_finish(plan, &flagged, error));
+    return flagged == plan->calls ? HSTEP_OK : fail_forward(plan, flagged, error);
+}
+
+hstep_status hs_plan_step(hs_plan *plan, size_t call, hstep_error *error) {
+    hs_backend *backend = plan->request.backend;
+    HS_FORWARD(hs_run_and_wait(backend, plan->program, call, 1, plan->flags, error));
+    return plan->flags[call] == 0 ? HSTEP_OK : fail_forward(plan, call, error);
 }
 
 hstep_status hs_read_numbers(hs_backend *backend, const hs_view *view, size_t first, size_t count, void *numbers,

@@ -76,6 +76,10 @@ hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *e
 /* Runs the forward pass and waits. HSTEP_ERROR_NONFINITE_FORWARD names the first operation that was flagged. */
 hstep_status hs_plan_evaluate(hs_plan *plan, hstep_error *error);
 
+/* Runs one call and waits, with the same error; its outputs stand until the next one runs. Calls come in their order.
+ */
+hstep_status hs_plan_step(hs_plan *plan, size_t call, hstep_error *error);
+
 /* Copies the loss out. One that no operation computed was flagged by none: it is judged here. */
 hstep_status hs_plan_read_loss(hs_plan *plan, double *loss, hstep_error *error);
 

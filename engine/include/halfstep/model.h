@@ -155,6 +155,27 @@ HSTEP_API hstep_status hstep_model_output(hstep_model *model, const hstep_batch 
 /** Elements that hstep_model_output writes for a batch of this shape; 0 where the graph has no output. */
 HSTEP_API size_t hstep_model_output_size(const hstep_model *model, size_t sequences, size_t length);
 
+/** What one operation of a forward pass computed. Everything lives until the function that sees it returns. */
+typedef struct hstep_traced_value {
+    const char *name; /**< Of the operation, such as "blocks.0.attention.query". */
+    size_t rank;
+    size_t dims[HSTEP_MAX_RANK];
+    size_t elements;
+    hstep_dtype dtype;    /**< As the numbers stand in memory: of a half format where products alone read them. */
+    const double *values; /**< Row-major, widened exactly. */
+} hstep_traced_value;
+
+typedef void (*hstep_trace_function)(void *data, const hstep_traced_value *value);
+
+/**
+ * Computes a batch's loss operation by operation, and shows what each computed, in the order of the graph; the loss
+ * itself is the sum over the batch, as hstep_model_loss gives it. The bits are those of a pass as a whole.
+ * @param data  Handed to `see`, which must not use the model.
+ * @return The errors of hstep_model_loss; of an operation whose value is not finite after it was shown.
+ */
+HSTEP_API hstep_status hstep_model_trace(hstep_model *model, const hstep_batch *batch, hstep_trace_function see,
+                                         void *data, hstep_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
  *  1. hstep_tensor_file_open reads and checks the header; the tensors stay in the file.
  *  2. hstep_tensor_file_tensor for each, or hstep_tensor_file_find for one by name; hstep_tensor_file_read for numbers.
  *  3. hstep_tensor_file_verify, where the file has checksums, reads everything once.
+ *  4. hstep_tensor_file_write makes a file of tensors that are in memory.
  *
  * Files that halfstep writes carry a checksum of every tensor and of all the rest; files of other programs do not, and
  * are read all the same. Every error names the file, and the tensor or the byte where it went wrong.
@@ -107,6 +108,28 @@ HSTEP_API hstep_status hstep_tensor_file_verify(const hstep_tensor_file *file, h
 
 /** The same for one tensor, so that every damaged one can be named; HSTEP_ERROR_ARGUMENT when there is no such one. */
 HSTEP_API hstep_status hstep_tensor_file_verify_tensor(const hstep_tensor_file *file, size_t index, hstep_error *error);
+
+/** A tensor in memory, for a file. */
+typedef struct hstep_tensor_data {
+    const char *name; /**< UTF-8, no other's in the file. */
+    size_t rank;
+    size_t dims[HSTEP_TENSOR_MAX_RANK];
+    const double *values; /**< Row-major. */
+} hstep_tensor_data;
+
+/** A text of a file's metadata, as hstep_tensor_file_text gives it back. */
+typedef struct hstep_tensor_text {
+    const char *key, *value; /**< UTF-8. */
+} hstep_tensor_text;
+
+/**
+ * Writes tensors in F64, with checksums, under a temporary name, and gives the file its own when all is on the disk; a
+ * file of that name is replaced.
+ * @return HSTEP_ERROR_ARGUMENT for a name that is no UTF-8 or stands there twice; HSTEP_ERROR_SHAPE;
+ *         HSTEP_ERROR_OUTPUT_FILE, and what was there is still there; HSTEP_ERROR_MEMORY.
+ */
+HSTEP_API hstep_status hstep_tensor_file_write(const char *path, const hstep_tensor_data *tensors, size_t count,
+                                               const hstep_tensor_text *texts, size_t text_count, hstep_error *error);
 
 #ifdef __cplusplus
 }
