@@ -31,7 +31,7 @@ help_of() {
         /^  --/ { option($0); fresh = apart = 0; next }
         /^ / { sub(/^ +/, ""); print escape($0); next }
         # A row of a command and what it does.
-        of == "" && /^[a-z]+  +/ { option($0); fresh = apart = 0; next }
+        of == "" && /^[a-z-]+  +/ { option($0); fresh = apart = 0; next }
         {
             if (!fresh)
                 print apart ? ".PP" : ""

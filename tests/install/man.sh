@@ -32,13 +32,13 @@ show() {
 }
 
 show "${pages[0]}" >shown
-"$trainer" --help | sed -n 's/^\([a-z][a-z]*\)  .*/\1/p' >commands
+"$trainer" --help | sed -n 's/^\([a-z][a-z-]*\)  .*/\1/p' >commands
 [[ $(wc -l <commands) -ge 9 ]] || fail 'trainer --help names too few commands'
 { printf '\n' && cat commands; } | while read -r command; do
     # Without the usage, which stands at the top of the page; paragraph by paragraph.
     # shellcheck disable=SC2086 # no command is no word
     "$trainer" $command --help | sed '1,/^$/d' | awk '
-        /^$|^  --|^[a-z]+  +/ { print paragraph; paragraph = "" }
+        /^$|^  --|^[a-z-]+  +/ { print paragraph; paragraph = "" }
         { paragraph = paragraph " " $0 }
         END { print paragraph }' | tr -s ' ' | sed 's/^ //; s/ $//; /^$/d; s/^\([A-Z][A-Za-z ]*\):$/\1/' >paragraphs
     while IFS= read -r paragraph; do

@@ -21,6 +21,7 @@
 #include "trainer/report.h"
 #include "trainer/sample/command.h"
 #include "trainer/threads.h"
+#include "trainer/trace/command.h"
 #include "trainer/train/train.h"
 #include "trainer/verify/command.h"
 
@@ -33,19 +34,21 @@ static void help(FILE *out) {
           "       trainer levers [OPTION...]\n"
           "       trainer verify [--lever NAME... | --against f64] [OPTION...]\n"
           "       trainer compare --ours A --theirs B [--referee C] [OPTION...]\n"
+          "       trainer trace-forward [OPTION...]\n"
           "       trainer inspect [OPTION...] FILE\n"
           "       trainer [--precision fp16|bf16|f64]\n"
           "       trainer COMMAND --help\n"
           "       trainer --help | --version\n\n"
-          "train    Trains a decoder on text or token shards, or without --data on a built-in corpus.\n"
-          "sample   Lets a trained model go on from a prompt.\n"
-          "eval     Loss and perplexity of a trained model on data.\n"
-          "export   Writes the weights of a checkpoint alone, for other tools.\n"
-          "replay   Runs an attempt that overflowed and was kept once more.\n"
-          "levers   Judges and times every faster way to compute on this machine.\n"
-          "verify   Trains levers, or a precision, and a reference side by side.\n"
-          "compare  Compares tensors with those of another framework.\n"
-          "inspect  Says what is in a checkpoint, a record file, a token shard or a text.\n\n"
+          "train          Trains a decoder on text or token shards, or without --data on a built-in corpus.\n"
+          "sample         Lets a trained model go on from a prompt.\n"
+          "eval           Loss and perplexity of a trained model on data.\n"
+          "export         Writes the weights of a checkpoint alone, for other tools.\n"
+          "replay         Runs an attempt that overflowed and was kept once more.\n"
+          "levers         Judges and times every faster way to compute on this machine.\n"
+          "verify         Trains levers, or a precision, and a reference side by side.\n"
+          "compare        Compares tensors with those of another framework.\n"
+          "trace-forward  Stores every value of a forward pass, for compare.\n"
+          "inspect        Says what is in a checkpoint, a record file, a token shard or a text.\n\n"
           "Without a command it prints one JSON record of numerical demonstrations:\n"
           "  --precision P   fp16, bf16 or f64 [fp16]\n"
           "  --help          this text\n"
@@ -121,9 +124,11 @@ int main(int argc, char **argv) {
         const char *name;
         int (*run)(int argc, char **argv);
         bool computes;
-    } commands[] = {{"train", hs_train, true},   {"sample", hs_sample, true},    {"eval", hs_eval, true},
-                    {"levers", hs_levers, true}, {"export", hs_export, false},   {"replay", hs_replay, true},
-                    {"verify", hs_verify, true}, {"compare", hs_compare, false}, {"inspect", hs_inspect, false}};
+    } commands[] = {{"train", hs_train, true},      {"sample", hs_sample, true},
+                    {"eval", hs_eval, true},        {"levers", hs_levers, true},
+                    {"export", hs_export, false},   {"replay", hs_replay, true},
+                    {"verify", hs_verify, true},    {"compare", hs_compare, false},
+                    {"inspect", hs_inspect, false}, {"trace-forward", hs_trace_forward, true}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
@@ -131,8 +136,8 @@ int main(int argc, char **argv) {
             hs_threads_wait_briefly(argv);
         return finish(commands[i].run(argc - 1, argv + 1));
     }
-    return hs_report_usage(
-        NULL,
-        "unknown command '%s': there are train, sample, eval, export, replay, levers, verify, compare and inspect",
-        argv[1]);
+    return hs_report_usage(NULL,
+                           "unknown command '%s': there are train, sample, eval, export, replay, levers, verify, "
+                           "compare, trace-forward and inspect",
+                           argv[1]);
 }

@@ -157,14 +157,15 @@ HSTEP_API size_t hstep_model_output_size(const hstep_model *model, size_t sequen
 
 /** What one operation of a forward pass computed. Everything lives until the function that sees it returns. */
 typedef struct hstep_traced_value {
-    const char *name; /**< Of the operation, such as "blocks.0.attention.query". */
-    size_t rank;
-    size_t dims[HSTEP_MAX_RANK];
-    size_t elements;
+    const char *name;            /**< Of the operation, such as "blocks.0.attention.query". */
+    size_t rank;                 /**< Number of dimensions. */
+    size_t dims[HSTEP_MAX_RANK]; /**< The first `rank` of them. */
+    size_t elements;             /**< Product of the dimensions. */
     hstep_dtype dtype;    /**< As the numbers stand in memory: of a half format where products alone read them. */
     const double *values; /**< Row-major, widened exactly. */
 } hstep_traced_value;
 
+/** Sees one value after the other; `data` is what hstep_model_trace was given. */
 typedef void (*hstep_trace_function)(void *data, const hstep_traced_value *value);
 
 /**

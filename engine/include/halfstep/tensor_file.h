@@ -111,15 +111,16 @@ HSTEP_API hstep_status hstep_tensor_file_verify_tensor(const hstep_tensor_file *
 
 /** A tensor in memory, for a file. */
 typedef struct hstep_tensor_data {
-    const char *name; /**< UTF-8, no other's in the file. */
-    size_t rank;
-    size_t dims[HSTEP_TENSOR_MAX_RANK];
-    const double *values; /**< Row-major. */
+    const char *name;                   /**< UTF-8, no other's in the file. */
+    size_t rank;                        /**< 0 for a single number. */
+    size_t dims[HSTEP_TENSOR_MAX_RANK]; /**< The first `rank` of them. */
+    const double *values;               /**< Row-major. */
 } hstep_tensor_data;
 
 /** A text of a file's metadata, as hstep_tensor_file_text gives it back. */
 typedef struct hstep_tensor_text {
-    const char *key, *value; /**< UTF-8. */
+    const char *key;   /**< UTF-8. */
+    const char *value; /**< UTF-8. */
 } hstep_tensor_text;
 
 /**

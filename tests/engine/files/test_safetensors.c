@@ -326,3 +326,38 @@ Test(safetensors, words_for_types) {
     cr_expect_eq(storage, HSTEP_STORAGE_BOOL);
     cr_expect_str_eq(hstep_storage_name((hstep_storage)99), "?");
 }
+
+/* ---- From memory ---- */
+
+Test(safetensors, tensors_of_memory, .init = hs_test_enter_folder, .fini = hs_test_leave_folder) {
+    const hstep_tensor_data tensors[] = {{.name = "matrix", .rank = 2, .dims = {2, 3}, .values = matrix},
+                                         {.name = "none", .rank = 1, .dims = {0}},
+                                         {.name = "number", .rank = 0, .values = matrix + 5}};
+    const hstep_tensor_text texts[] = {{"schema", "a test"}, {"precision", "f64"}};
+    hstep_error e = {0};
+    hs_test_write_file("file", "was there");
+    hs_test_expect_ok(hstep_tensor_file_write("file", tensors, 3, texts, 2, &e), &e);
+    hstep_tensor_file *file = NULL;
+    hs_test_expect_ok(hstep_tensor_file_open("file", &file, &e), &e);
+    hs_test_expect_ok(hstep_tensor_file_verify(file, &e), &e);
+    cr_expect_eq(hstep_tensor_file_count(file), 3);
+    cr_expect_str_eq(hstep_tensor_file_text(file, "precision"), "f64");
+    hstep_tensor_info info;
+    const size_t index = hstep_tensor_file_find(file, "matrix");
+    hs_test_expect_ok(hstep_tensor_file_tensor(file, index, &info, &e), &e);
+    cr_expect(info.storage == HSTEP_STORAGE_F64 && info.rank == 2 && info.dims[0] == 2 && info.dims[1] == 3);
+    double values[6];
+    hs_test_expect_ok(hstep_tensor_file_read(file, index, 0, 6, values, &e), &e);
+    cr_expect_eq(memcmp(values, matrix, sizeof values), 0);
+    hs_test_expect_ok(hstep_tensor_file_read(file, hstep_tensor_file_find(file, "number"), 0, 1, values, &e), &e);
+    cr_expect_eq(values[0], 0.1);
+    hstep_tensor_file_close(file);
+    cr_expect_eq(hstep_tensor_file_write("none/file", tensors, 3, texts, 2, &e), HSTEP_ERROR_OUTPUT_FILE);
+    cr_expect_eq(hstep_tensor_file_write(NULL, tensors, 3, texts, 2, &e), HSTEP_ERROR_ARGUMENT);
+    cr_expect_eq(hstep_tensor_file_write("file", NULL, 3, texts, 2, &e), HSTEP_ERROR_ARGUMENT);
+    const hstep_tensor_data twice[] = {tensors[0], tensors[0]};
+    cr_expect_eq(hstep_tensor_file_write("file", twice, 2, NULL, 0, &e), HSTEP_ERROR_ARGUMENT);
+    hs_test_expect_ok(hstep_tensor_file_open("file", &file, &e), &e);
+    cr_expect_eq(hstep_tensor_file_count(file), 3, "a refusal leaves what was there");
+    hstep_tensor_file_close(file);
+}

@@ -1,15 +1,14 @@
 #include "trainer/export/export.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <halfstep/checkpoint.h>
 
 #include "trainer/exit.h"
 #include "trainer/model/load.h"
+#include "trainer/model/target.h"
 #include "trainer/options/command.h"
 #include "trainer/report.h"
 
@@ -72,20 +71,6 @@ static int choose_path(const settings *s, const char *from, char *path, size_t s
                                                   : hs_report_usage("export", "the path of --out is too long");
 }
 
-/* What is there is written over on request alone, and the checkpoint itself never. */
-static int check_target(const settings *s, const char *from, const char *path) {
-    struct stat source, target;
-    if (lstat(path, &target) != 0)
-        return HS_EXIT_DONE;
-    if (stat(from, &source) == 0 && stat(path, &target) == 0 && source.st_dev == target.st_dev &&
-        source.st_ino == target.st_ino)
-        return hs_report_usage("export", "'%s' is the checkpoint itself: give another --out", path);
-    if (s->overwrite)
-        return HS_EXIT_DONE;
-    hs_report("cannot write '%s': %s: give another --out, or --overwrite", path, strerror(EEXIST));
-    return HS_EXIT_OUTPUT;
-}
-
 static const char *numbers_are(uint64_t count) { return count == 1 ? "number is" : "numbers are"; }
 
 static void say_what_was_lost(const settings *s, const hstep_export_report *report) {
@@ -108,7 +93,7 @@ static int export_weights(const settings *s, const char *from) {
     hstep_export_report report;
     int status = choose_path(s, from, path, sizeof path);
     if (status == HS_EXIT_DONE)
-        status = check_target(s, from, path);
+        status = hs_target_check("export", from, path, s->overwrite);
     if (status != HS_EXIT_DONE)
         return status;
     if (hstep_checkpoint_export(from, path, (hstep_storage)s->dtype, &report, &error) != HSTEP_OK)
