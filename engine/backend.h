@@ -96,6 +96,9 @@ enum { HS_MAX_RANK = 4, HS_MAX_INPUTS = 8, HS_MAX_OUTPUTS = 4 };
     X(SILU_BACKWARD, "silu_backward")                                                                                  \
     /* y[1] <- g, unscale[1]: sum of (g * unscale)^2 as a tensor */                                                    \
     X(SQUARE_SUM, "square_sum")                                                                                        \
+    /* y[HS_MEASURES] <- x: what becomes of x when a product of that precision reads it (enum hs_measure). Nothing     \
+       that it meets is flagged. */                                                                                    \
+    X(MEASURE, "measure")                                                                                              \
     /* w, m, v, cast <- g, scalars[HS_ADAMW_SCALARS]; attribute decay. w, m, v are read and written; g is used as      \
        (g * unscale) * clip and left +0, ready for the next window. Policy, section 6. The output `cast` may be        \
        missing; it gets the new weights, in 16 bits. */                                                                \
@@ -152,6 +155,17 @@ enum hs_adamw_scalar {
     HS_ADAMW_EPSILON,
     HS_ADAMW_DECAY,
     HS_ADAMW_SCALARS
+};
+
+/* Places in the output of MEASURE. The first is of the finite elements, 0 for none; the others count: finite ones
+   that the precision rounds to 0 though they are not, to a subnormal, to infinity; and those that were not finite. */
+enum hs_measure {
+    HS_MEASURE_LARGEST,
+    HS_MEASURE_TO_ZERO,
+    HS_MEASURE_TO_SUBNORMAL,
+    HS_MEASURE_TO_INFINITY,
+    HS_MEASURE_NONFINITE,
+    HS_MEASURES
 };
 
 /* The output of ADAMW that may be missing: the new weights in 16 bits. */

@@ -45,6 +45,7 @@ static const pattern patterns[HS_OP_COUNT] = {
     [HS_OP_SILU] = {1, 1, -1, {"*", "*"}},
     [HS_OP_SILU_BACKWARD] = {2, 1, -1, {"*", "*", "*"}},
     [HS_OP_SQUARE_SUM] = {2, 1, -1, {"*", "1", "1"}},
+    [HS_OP_MEASURE] = {1, 1, -1, {"*=", "M"}},
     [HS_OP_ADAMW] = {2, 4, -1, {"*", "s", "*", "*", "*", "*=?"}},
 };
 
@@ -233,6 +234,7 @@ static const char *bind_attributes(const hs_call *call, binding *b) {
     const hs_attributes *a = &call->attributes;
     bind(b, '1', 1);
     bind(b, 's', HS_ADAMW_SCALARS);
+    bind(b, 'M', HS_MEASURES);
     switch (call->operation) {
     case HS_OP_MATMUL:
         if ((unsigned)a->a_form > HSTEP_TRANSPOSE || (unsigned)a->b_form > HSTEP_TRANSPOSE)

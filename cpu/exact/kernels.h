@@ -28,7 +28,7 @@ hs_kernel_scratch hs_kit_matmul_scratch;
     hs_kernel HS_JOINED(softmax, target), HS_JOINED(softmax_backward, target), HS_JOINED(cross_entropy, target),       \
         HS_JOINED(cross_entropy_backward, target);                                                                     \
     hs_kernel_scratch HS_JOINED(cross_entropy_scratch, target), HS_JOINED(cross_entropy_backward_scratch, target);     \
-    hs_kernel HS_JOINED(sum, target), HS_JOINED(square_sum, target);                                                   \
+    hs_kernel HS_JOINED(sum, target), HS_JOINED(square_sum, target), HS_JOINED(measure, target);                       \
     hs_kernel_scratch HS_JOINED(sum_scratch, target)
 
 HS_DECLARE_KERNELS(portable);

@@ -98,7 +98,8 @@ static const hs_cpu_lever levers[LEVERS] = {
         {HS_OP_LOG_BACKWARD, lever, HS_JOINED(log_backward, target), NULL, NULL},                                      \
         {HS_OP_SILU, lever, HS_JOINED(silu, target), NULL, NULL},                                                      \
         {HS_OP_SILU_BACKWARD, lever, HS_JOINED(silu_backward, target), NULL, NULL},                                    \
-        {HS_OP_SQUARE_SUM, lever, HS_JOINED(square_sum, target), HS_JOINED(sum_scratch, target), NULL}, {              \
+        {HS_OP_SQUARE_SUM, lever, HS_JOINED(square_sum, target), HS_JOINED(sum_scratch, target), NULL},                \
+        {HS_OP_MEASURE, lever, HS_JOINED(measure, target), NULL, NULL}, {                                              \
         HS_OP_ADAMW, lever, HS_JOINED(adamw, target), NULL, NULL                                                       \
     }
 

@@ -37,7 +37,7 @@ hs_kernel hs_reference_transpose, hs_reference_log, hs_reference_log_backward;
 hs_kernel hs_reference_cross_entropy, hs_reference_cross_entropy_backward;
 hs_kernel hs_reference_softmax, hs_reference_softmax_backward;
 hs_kernel hs_reference_sum, hs_reference_sum_rows, hs_reference_square_sum;
-hs_kernel hs_reference_adamw;
+hs_kernel hs_reference_measure, hs_reference_adamw;
 
 hs_kernel_scratch hs_reference_rmsnorm_scratch, hs_reference_rmsnorm_backward_gain_scratch;
 hs_kernel_scratch hs_reference_attention_scratch, hs_reference_attention_backward_scratch;

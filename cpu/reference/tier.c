@@ -42,6 +42,7 @@ static const hs_kernel_entry entries[] = {
     {HS_OP_SILU, 0, hs_reference_silu, NULL, NULL},
     {HS_OP_SILU_BACKWARD, 0, hs_reference_silu_backward, NULL, NULL},
     {HS_OP_SQUARE_SUM, 0, hs_reference_square_sum, hs_reference_square_sum_scratch, NULL},
+    {HS_OP_MEASURE, 0, hs_reference_measure, NULL, NULL},
     {HS_OP_ADAMW, 0, hs_reference_adamw, NULL, NULL},
 };
 

@@ -34,9 +34,10 @@ static bool is_attention(hs_operation operation) {
     return operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
 }
 
-/* Inputs that may be infinite without an infinite result: divisors, and the optimizer's scalars. */
+/* Inputs that may be infinite without an infinite result: divisors, the optimizer's scalars, and what is counted. */
 static bool may_hide(hs_operation operation, uint32_t input) {
-    return (operation == HS_OP_LOG_BACKWARD && input == 1) || (operation == HS_OP_ADAMW && input == 1);
+    return (operation == HS_OP_LOG_BACKWARD && input == 1) || (operation == HS_OP_ADAMW && input == 1) ||
+           operation == HS_OP_MEASURE;
 }
 
 /* Plants a value in one element of one input after another. */

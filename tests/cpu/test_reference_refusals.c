@@ -166,6 +166,7 @@ static bool is_free(hs_operation operation, bool output, uint32_t operand, uint3
         return !output && operand == 0 && dimension == 1;
     case HS_OP_SUM:
     case HS_OP_SQUARE_SUM:
+    case HS_OP_MEASURE:
         return !output && operand == 0;
     case HS_OP_FILL:
         return output;

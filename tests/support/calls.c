@@ -197,6 +197,11 @@ static void make_sum(hs_test_call *t) {
     vector_out(t, 1);
 }
 
+static void make_measure(hs_test_call *t) {
+    matrix_in(t, t->description.rows, t->description.columns, 0);
+    vector_out(t, HS_MEASURES);
+}
+
 static void make_fill(hs_test_call *t) {
     vector_in(t, 1);
     matrix_out(t, t->description.rows, t->description.columns, 0);
@@ -244,6 +249,7 @@ static const struct {
     [HS_OP_SILU] = {.inputs = 1, .outputs = 1},
     [HS_OP_SILU_BACKWARD] = {.inputs = 2, .outputs = 1},
     [HS_OP_SQUARE_SUM] = {.make = make_sum},
+    [HS_OP_MEASURE] = {.make = make_measure},
     [HS_OP_ADAMW] = {.make = make_adamw},
 };
 

@@ -61,6 +61,12 @@ bool hs_parity_has_products(hs_operation operation) {
     return operation == HS_OP_MATMUL || operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
 }
 
+bool hs_parity_heeds_precision(hs_operation operation) {
+    return hs_parity_has_products(operation) || operation == HS_OP_MEASURE;
+}
+
+bool hs_parity_can_flag(hs_operation operation) { return operation != HS_OP_MEASURE; }
+
 static void describe(const hs_test_call *call, char *text, size_t size) {
     const hs_test_description *d = &call->description;
     snprintf(text, size,

@@ -51,4 +51,8 @@ void hs_parity_compare(hs_parity *parity, const hs_test_call *call, const char *
 /* Whether the products inside an operation depend on the precision. */
 bool hs_parity_has_products(hs_operation operation);
 
+/* Whether the precision of a call matters, and whether anything can raise its flag. */
+bool hs_parity_heeds_precision(hs_operation operation);
+bool hs_parity_can_flag(hs_operation operation);
+
 #endif

@@ -29,6 +29,19 @@ Test(reductions, sums_of_tensors_have_rows_of_4096, .timeout = 60) {
     }
 }
 
+/* Counts go by the same rows, whatever stands there. */
+Test(reductions, numbers_are_counted_in_rows_of_4096, .timeout = 60) {
+    const size_t counts[] = {1, 4095, 4097, 300 * 4096 + 5};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (hstep_precision precision = HSTEP_PRECISION_F64; precision <= HSTEP_PRECISION_BF16; precision++) {
+            hs_test_description d = describe(HS_OP_MEASURE, counts[i], 1);
+            d.precision = precision;
+            check(&d, HS_PARITY_BRIEF);
+            d.compact = precision == HSTEP_PRECISION_F64 ? 0 : HS_TEST_INPUT(0);
+            check(&d, HS_PARITY_BRIEF);
+        }
+}
+
 /* Blocks of 64 rows: five of them, the last of one row. */
 Test(reductions, sums_down_rows_have_blocks_of_64, .timeout = 60) {
     hs_test_description d = describe(HS_OP_SUM_ROWS, 257, 66);

@@ -45,6 +45,8 @@ static uint64_t by_sum(const hs_call *call) { return sum_parts(hs_view_elements(
 
 static size_t sum_scratch(const hs_call *call) { return by_sum(call) * sizeof(double); }
 
+static size_t measure_scratch(const hs_call *call) { return by_sum(call) * HS_MEASURES * sizeof(double); }
+
 static uint64_t by_losses(const hs_call *call) { return sum_parts(call->inputs[0].dims[0]); }
 
 static size_t losses_scratch(const hs_call *call) {
@@ -155,6 +157,9 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
                           2,
                           .scratch = sum_scratch,
                           .options = always_one},
+    [HS_OP_MEASURE] = {{{HS_VK_SHADER_measure, by_sum}, {HS_VK_SHADER_measure_last, once}},
+                       2,
+                       .scratch = measure_scratch},
     [HS_OP_SOFTMAX] = ONE_STAGE(softmax, by_row),
     [HS_OP_SOFTMAX_BACKWARD] = ONE_STAGE(softmax_backward, by_row),
     [HS_OP_CROSS_ENTROPY] = {{{HS_VK_SHADER_cross_entropy, by_row},
