@@ -113,6 +113,11 @@ typedef enum hs_operation {
 
 const char *hs_operation_name(hs_operation operation);
 
+/* Whether an operation rounds its operands to the format of a precision, and multiplies them. */
+static inline bool hs_has_products(hs_operation operation) {
+    return operation == HS_OP_MATMUL || operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
+}
+
 /* Bytes of an element. */
 static inline size_t hs_dtype_size(hstep_dtype dtype) {
     switch (dtype) {

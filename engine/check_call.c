@@ -96,17 +96,13 @@ static bool strides_fit(const hs_view *view, bool may_pitch) {
     return true;
 }
 
-static bool has_products(hs_operation operation) {
-    return operation == HS_OP_MATMUL || operation == HS_OP_ATTENTION || operation == HS_OP_ATTENTION_BACKWARD;
-}
-
 /* Whether an operand may be of the type that it is. */
 static bool type_fits(const hs_call *call, const char *letters, hstep_dtype dtype, bool output) {
     if (*letters == '#' || !hs_dtype_is_half(dtype))
         return dtype == (*letters == '#' ? HSTEP_DTYPE_I32 : HSTEP_DTYPE_F64);
     if (!strchr(letters, '=') || (output && call->attributes.sums))
         return false;
-    return !has_products(call->operation) || dtype == hs_operand_dtype(call->precision);
+    return !hs_has_products(call->operation) || dtype == hs_operand_dtype(call->precision);
 }
 
 /* The same for the operands that a call says it has. */

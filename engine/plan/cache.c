@@ -4,7 +4,8 @@
 
 static bool serves(const hs_plan *plan, const hs_plan_request *request) {
     return plan != NULL && plan->request.graph == request->graph && plan->request.mode == request->mode &&
-           plan->request.sequences == request->sequences && plan->request.length == request->length;
+           plan->request.sequences == request->sequences && plan->request.length == request->length &&
+           plan->request.measured == request->measured;
 }
 
 static void drop(hs_plan_cache *cache, size_t i) {

@@ -9,15 +9,10 @@
 #include "engine/error.h"
 #include "engine/plan/plan.h"
 
-static bool has_products(const hs_node *node) {
-    return node->operation == HS_OP_MATMUL || node->operation == HS_OP_ATTENTION ||
-           node->operation == HS_OP_ATTENTION_BACKWARD;
-}
-
 /* The format that a node's output is of whatever its slot, or f64 for none. */
 static hstep_dtype result_format(const hs_node *node, uint32_t output) {
     const hs_attributes *a = &node->attributes;
-    if (!has_products(node))
+    if (!hs_has_products(node->operation))
         return HSTEP_DTYPE_F64;
     /* Grouped heads add up in f64. */
     if (node->operation == HS_OP_ATTENTION_BACKWARD && output > 0 && a->heads != a->kv_heads)
@@ -68,7 +63,8 @@ static hstep_dtype operand_format(const hs_plan *plan, const uses *u, hstep_valu
     hstep_dtype format = HSTEP_DTYPE_F64;
     for (size_t r = u->first[value]; r < u->first[value + 1]; r++) {
         const hs_node *node = &plan->request.graph->nodes[u->nodes[r]];
-        const hstep_dtype wanted = has_products(node) ? hs_operand_dtype(node->precision) : HSTEP_DTYPE_F64;
+        const hstep_dtype wanted =
+            hs_has_products(node->operation) ? hs_operand_dtype(node->precision) : HSTEP_DTYPE_F64;
         if (r > u->first[value] && wanted != format)
             return HSTEP_DTYPE_F64;
         format = wanted;
@@ -95,7 +91,7 @@ static void choose(hs_plan *plan, const uses *u, const hs_node *node, uint32_t o
     if (u->kept[value - 1])
         return;
     const hstep_dtype own = result_format(node, output);
-    view->dtype = own != HSTEP_DTYPE_F64 ? own : operand_format(plan, u, value);
+    view->dtype = own != HSTEP_DTYPE_F64 || hs_plan_is_measured(plan, value) ? own : operand_format(plan, u, value);
     if (view->dtype != HSTEP_DTYPE_F64 && !is_taken(plan, u, node, value))
         view->dtype = HSTEP_DTYPE_F64;
 }

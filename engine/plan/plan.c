@@ -123,27 +123,45 @@ hs_call hs_plan_make_call(const hs_plan *plan, const hs_node *node) {
     return call;
 }
 
-static hstep_status make_program(hs_plan *plan, hstep_error *error) {
+/* Calls that measure are taken for their node's, and never flagged. */
+static void append_calls(hs_plan *plan, size_t node, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        plan->call_nodes[plan->calls++] = node;
+    if (plan->request.graph->nodes[node].phase == HS_PHASE_FORWARD)
+        plan->forward_calls += count;
+}
+
+static hstep_status fill_program(hs_plan *plan, hs_call *calls, hstep_error *error) {
     const hstep_graph *graph = plan->request.graph;
     hs_backend *backend = plan->request.backend;
-    hs_call *calls = calloc(graph->node_count + 1, sizeof *calls);
-    if (calls == NULL)
-        return hs_fail_memory(error, "a plan");
-    hstep_status status = HSTEP_OK;
-    for (size_t n = 0; n < graph->node_count && status == HSTEP_OK; n++) {
+    bool first = true;
+    for (size_t n = 0; n < graph->node_count; n++) {
         const hs_node *node = &graph->nodes[n];
         if (!plan->needed[n])
             continue;
-        calls[plan->calls] = hs_plan_make_call(plan, node);
-        if (!backend->api->supports(backend, &calls[plan->calls]))
-            status = hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, node->name,
-                                       "backend %s has no %s, which \"%s\" needs; choose another backend",
-                                       backend->api->name, hs_operation_name(node->operation), node->name);
-        plan->call_nodes[plan->calls++] = n;
-        plan->forward_calls += node->phase == HS_PHASE_FORWARD;
+        if (first)
+            append_calls(plan, n, hs_plan_measure(plan, NULL, NULL, calls));
+        first = false;
+        const hs_call call = hs_plan_make_call(plan, node);
+        if (!backend->api->supports(backend, &call))
+            return hs_fail_operation(error, HSTEP_ERROR_UNSUPPORTED, node->name,
+                                     "backend %s has no %s, which \"%s\" needs; choose another backend",
+                                     backend->api->name, hs_operation_name(node->operation), node->name);
+        calls[plan->calls] = call;
+        append_calls(plan, n, 1);
+        append_calls(plan, n, hs_plan_measure(plan, node, &call, &calls[plan->calls]));
     }
-    if (status == HSTEP_OK)
-        status = backend->api->program_create(backend, calls, plan->calls, &plan->program, error);
+    return backend->api->program_create(backend, calls, plan->calls, &plan->program, error);
+}
+
+static hstep_status make_program(hs_plan *plan, hstep_error *error) {
+    const size_t most = plan->request.graph->node_count + hs_plan_most_measures(plan);
+    hs_call *calls = calloc(most + 1, sizeof *calls);
+    plan->call_nodes = calloc(most + 1, sizeof *plan->call_nodes);
+    plan->flags = calloc(most + 1, sizeof *plan->flags);
+    const hstep_status status = calls == NULL || plan->call_nodes == NULL || plan->flags == NULL
+                                    ? hs_fail_memory(error, "a plan")
+                                    : fill_program(plan, calls, error);
     free(calls);
     return status;
 }
@@ -156,6 +174,7 @@ static hstep_status build(hs_plan *plan, bool *wanted, hstep_error *error) {
     HS_FORWARD(bind_states(plan, error));
     HS_FORWARD(hs_plan_make_tables(plan, error));
     HS_FORWARD(hs_plan_place(plan, error));
+    HS_FORWARD(hs_plan_prepare_measures(plan, error));
     return make_program(plan, error);
 }
 
@@ -169,11 +188,8 @@ hstep_status hs_plan_create(const hs_plan_request *request, hs_plan **plan, hste
         made->needed = calloc(graph->node_count + 1, sizeof *made->needed);
         made->views = calloc(graph->value_count + 1, sizeof *made->views);
         made->owned = calloc(graph->value_count + 1, sizeof(hs_buffer *));
-        made->call_nodes = calloc(graph->node_count + 1, sizeof *made->call_nodes);
-        made->flags = calloc(graph->node_count + 1, sizeof *made->flags);
     }
-    if (made == NULL || wanted == NULL || made->needed == NULL || made->views == NULL || made->owned == NULL ||
-        made->call_nodes == NULL || made->flags == NULL)
+    if (made == NULL || wanted == NULL || made->needed == NULL || made->views == NULL || made->owned == NULL)
         status = hs_fail_memory(error, "a plan");
     else
         status = build(made, wanted, error);
@@ -196,6 +212,9 @@ void hs_plan_destroy(hs_plan *plan) {
         if (plan->owned[v] != NULL)
             backend->api->buffer_destroy(backend, plan->owned[v]);
     }
+    if (plan->measure_results != NULL)
+        backend->api->buffer_destroy(backend, plan->measure_results);
+    free(plan->measures);
     free(plan->needed);
     free(plan->views);
     free(plan->owned);

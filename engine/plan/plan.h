@@ -24,6 +24,18 @@ typedef struct hs_arena {
 
 void hs_arena_destroy(hs_arena *arena);
 
+/* A computed value or an input that products of a mixed precision read, to be measured where it stands whole. */
+typedef struct hs_measured {
+    hstep_value value;
+    hstep_precision precision;
+} hs_measured;
+
+/* What was found in one of them: places as in enum hs_measure, and how many numbers there were. */
+typedef struct hs_findings {
+    uint64_t elements;
+    double found[HS_MEASURES];
+} hs_findings;
+
 typedef struct hs_plan_request {
     hs_backend *backend;
     const hstep_graph *graph;
@@ -33,8 +45,17 @@ typedef struct hs_plan_request {
     hs_buffer *const *gradients;  /* alike, for HS_MODE_TRAIN: where the gradients go */
     hs_arena *arena;              /* grown as needed */
     const hs_view *casts;         /* alike: parameters in 16 bits for products; buffer NULL where there is none */
+    const hs_measured *measured;  /* outlives the plan; such values stand in f64, as they are before they are rounded */
+    size_t measured_count;
     hs_view *states; /* in the graph's order, for graphs with a cache. The first plan chooses types, makes buffers */
 } hs_plan_request;
+
+/* A call that measures. */
+typedef struct hs_plan_measurement {
+    size_t measured; /* in the request */
+    uint64_t elements;
+    bool backward;
+} hs_plan_measurement;
 
 typedef struct hs_plan {
     hs_plan_request request;
@@ -46,6 +67,9 @@ typedef struct hs_plan {
     size_t forward_calls, calls;
     size_t *call_nodes; /* the node behind each call */
     uint32_t *flags;    /* of the last finish, by call */
+    hs_plan_measurement *measures;
+    size_t measure_count;
+    hs_buffer *measure_results; /* HS_MEASURES numbers for each */
 } hs_plan;
 
 /* The shape of the request must have passed hs_batch_check_shape. */
@@ -80,6 +104,9 @@ hstep_status hs_plan_evaluate(hs_plan *plan, hstep_error *error);
  */
 hstep_status hs_plan_step(hs_plan *plan, size_t call, hstep_error *error);
 
+/* Adds what the last passes found in measured values to `sums`, one for each of the request. After a finish. */
+hstep_status hs_plan_add_measures(hs_plan *plan, bool forward, bool backward, hs_findings *sums, hstep_error *error);
+
 /* Copies the loss out. One that no operation computed was flagged by none: it is judged here. */
 hstep_status hs_plan_read_loss(hs_plan *plan, double *loss, hstep_error *error);
 
@@ -104,6 +131,17 @@ static inline const hs_node *hs_plan_call_node(const hs_plan *plan, size_t call)
 
 /* engine/plan/compact.c: gives values that may stand in 16 bits that type. */
 hstep_status hs_plan_compact(hs_plan *plan, hstep_error *error);
+
+/* engine/plan/measure.c: at most so many calls measure; makes room for them, before the program is made. */
+bool hs_plan_is_measured(const hs_plan *plan, hstep_value value);
+size_t hs_plan_most_measures(const hs_plan *plan);
+hstep_status hs_plan_prepare_measures(hs_plan *plan, hstep_error *error);
+
+/*
+ * The calls that measure the inputs of the graph, or with `call` what that call of a node puts out, are written to
+ * `calls`; returns how many.
+ */
+size_t hs_plan_measure(hs_plan *plan, const hs_node *node, const hs_call *call, hs_call *calls);
 
 /* The call of a node, with what is known of its views. */
 hs_call hs_plan_make_call(const hs_plan *plan, const hs_node *node);

@@ -95,14 +95,9 @@ static hstep_status add_values(const hstep_model *model, const hs_plan *plan, co
     return HSTEP_OK;
 }
 
-static bool has_products(const hs_node *node) {
-    return node->operation == HS_OP_MATMUL || node->operation == HS_OP_ATTENTION ||
-           node->operation == HS_OP_ATTENTION_BACKWARD;
-}
-
 static hstep_precision precision_of(const hstep_graph *graph, const hs_node *node) {
-    for (size_t n = 0; n < graph->node_count && !has_products(node); n++)
-        if (has_products(&graph->nodes[n]))
+    for (size_t n = 0; n < graph->node_count && !hs_has_products(node->operation); n++)
+        if (hs_has_products(graph->nodes[n].operation))
             return graph->nodes[n].precision;
     return node->precision;
 }

@@ -59,24 +59,28 @@ static hstep_status make_norm_program(hstep_trainer *trainer, hs_call *calls, hs
     return backend->api->program_create(backend, calls, model->parameter_count, &trainer->norm, error);
 }
 
-static hstep_status make_commit_program(hstep_trainer *trainer, hs_call *calls, hstep_error *error) {
+hs_call hs_trainer_commit_call(const hstep_trainer *trainer, size_t parameter) {
     const hstep_model *model = trainer->model;
-    for (size_t i = 0; i < model->parameter_count; i++) {
-        const size_t elements = hs_model_elements(model, i);
-        const uint32_t rank = hs_graph_value(model->graph, model->parameter_values[i])->rank;
-        calls[i] = (hs_call){
-            .operation = HS_OP_ADAMW,
-            .attributes = {.decay = rank >= 2 || trainer->config.adamw.decay_vectors != 0},
-            .input_count = 2,
-            .output_count = 3,
-            .inputs = {hs_flat_view(trainer->gradients[i], elements), hs_flat_view(trainer->scalars, HS_ADAMW_SCALARS)},
-            .outputs = {hs_flat_view(model->parameters[i], elements), hs_flat_view(trainer->first_moments[i], elements),
-                        hs_flat_view(trainer->second_moments[i], elements), model->casts[i]}};
-        if (model->casts[i].buffer != NULL)
-            calls[i].output_count++;
-    }
-    hs_backend *backend = model->context->backend;
-    return backend->api->program_create(backend, calls, model->parameter_count, &trainer->commit, error);
+    const size_t elements = hs_model_elements(model, parameter);
+    const uint32_t rank = hs_graph_value(model->graph, model->parameter_values[parameter])->rank;
+    const hs_view cast = model->casts[parameter];
+    return (hs_call){.operation = HS_OP_ADAMW,
+                     .attributes = {.decay = rank >= 2 || trainer->config.adamw.decay_vectors != 0},
+                     .input_count = 2,
+                     .output_count = cast.buffer != NULL ? 4 : 3,
+                     .inputs = {hs_flat_view(trainer->gradients[parameter], elements),
+                                hs_flat_view(trainer->scalars, HS_ADAMW_SCALARS)},
+                     .outputs = {hs_flat_view(model->parameters[parameter], elements),
+                                 hs_flat_view(trainer->first_moments[parameter], elements),
+                                 hs_flat_view(trainer->second_moments[parameter], elements), cast}};
+}
+
+static hstep_status make_commit_program(hstep_trainer *trainer, hs_call *calls, hstep_error *error) {
+    const size_t count = trainer->model->parameter_count;
+    for (size_t i = 0; i < count; i++)
+        calls[i] = hs_trainer_commit_call(trainer, i);
+    hs_backend *backend = trainer->model->context->backend;
+    return backend->api->program_create(backend, calls, count, &trainer->commit, error);
 }
 
 static hstep_status fill_trainer(hstep_trainer *trainer, hstep_error *error) {
@@ -134,6 +138,7 @@ void hstep_trainer_destroy(hstep_trainer *trainer) {
     const hstep_model *model = trainer->model;
     hs_backend *backend = model->context->backend;
     hs_plan_cache_clear(&trainer->plans);
+    hs_trace_free(trainer);
     hstep_graph_destroy(trainer->recomputing);
     if (trainer->norm != NULL)
         backend->api->program_destroy(backend, trainer->norm);

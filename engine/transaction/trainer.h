@@ -6,6 +6,7 @@
 
 #include "engine/model/model.h"
 #include "engine/transaction/reduction.h"
+#include "engine/transaction/trace/trace.h"
 #include "optim/adamw.h"
 #include "optim/scaler.h"
 
@@ -42,6 +43,7 @@ struct hstep_trainer {
     hs_gradient_state gradient_state;
     hs_tape tape;
     hs_plan_cache plans;
+    hs_trace trace;
     bool half_loaded; /* loading broke off: moments may be of two files, weights too */
 };
 
@@ -61,6 +63,9 @@ hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt
 /* The gradient norm alone; one that is not finite is an overflow. */
 hstep_status hs_trainer_norm(hstep_trainer *trainer, double unscale, double *norm, bool *overflowed,
                              hstep_overflow *overflow, hstep_error *error);
+
+/* The ADAMW call of a parameter's commit. */
+hs_call hs_trainer_commit_call(const hstep_trainer *trainer, size_t parameter);
 
 /* engine/transaction/update.c, also for explain.c */
 

@@ -8,15 +8,18 @@
 
 hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t length, hs_plan **plan,
                              hstep_error *error) {
-    const hs_plan_request request = {.backend = trainer->model->context->backend,
-                                     .graph =
-                                         trainer->recomputing != NULL ? trainer->recomputing : trainer->model->graph,
-                                     .mode = HS_MODE_TRAIN,
-                                     .sequences = sequences,
-                                     .length = length,
-                                     .parameters = trainer->model->parameters,
-                                     .casts = trainer->model->casts,
-                                     .gradients = trainer->reduction.batch};
+    const hs_trace *trace = &trainer->trace;
+    const hs_plan_request request = {
+        .backend = trainer->model->context->backend,
+        .graph = trainer->recomputing != NULL ? trainer->recomputing : trainer->model->graph,
+        .mode = HS_MODE_TRAIN,
+        .sequences = sequences,
+        .length = length,
+        .parameters = trainer->model->parameters,
+        .casts = trainer->model->casts,
+        .gradients = trainer->reduction.batch,
+        .measured = trace->on && trace->rows.measured_count > 0 ? trace->rows.measured : NULL,
+        .measured_count = trace->on ? trace->rows.measured_count : 0};
     return hs_plan_cache_get(&trainer->plans, &request, plan, error);
 }
 
@@ -44,14 +47,20 @@ hstep_status hs_trainer_forward_failure(hstep_trainer *trainer, hs_plan *plan, s
                              inside ? where.tensor : "");
 }
 
+/* Which passes were submitted. */
+typedef struct passes {
+    bool forward, backward;
+} passes;
+
 /* Waits for the calls that were submitted; a nonfinite forward value is an error, an adjoint's an overflow. */
-static hstep_status finish_passes(hstep_trainer *trainer, hs_plan *plan, double *loss, bool *overflowed,
+static hstep_status finish_passes(hstep_trainer *trainer, hs_plan *plan, passes ran, double *loss, bool *overflowed,
                                   hstep_overflow *overflow, hstep_error *error) {
     size_t flagged = 0;
     HS_FORWARD(hs_plan_finish(plan, &flagged, error));
     if (flagged < plan->forward_calls)
         return hs_trainer_forward_failure(trainer, plan, flagged, error);
     HS_FORWARD(hs_plan_read_loss(plan, loss, error));
+    HS_FORWARD(hs_trace_take(trainer, plan, ran.forward, ran.backward, error));
     if (flagged < plan->calls) {
         (void)hs_diagnose(trainer->model, plan, flagged, overflow);
         *overflowed = true;
@@ -73,8 +82,9 @@ hstep_status hs_trainer_submit(hstep_trainer *trainer, const hstep_batch *batch,
 static hstep_status run_batch(hstep_trainer *trainer, const hstep_batch *batch, double seed, hs_attempt *attempt,
                               double *loss, hstep_error *error) {
     hs_plan *plan = NULL;
-    HS_FORWARD(hs_trainer_submit(trainer, batch, seed, !attempt->overflowed, &plan, error));
-    return finish_passes(trainer, plan, loss, &attempt->overflowed, &attempt->overflow, error);
+    const passes wanted = {.forward = true, .backward = !attempt->overflowed};
+    HS_FORWARD(hs_trainer_submit(trainer, batch, seed, wanted.backward, &plan, error));
+    return finish_passes(trainer, plan, wanted, loss, &attempt->overflowed, &attempt->overflow, error);
 }
 
 /* ---- A whole window ---- */
@@ -147,6 +157,7 @@ hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *win
     hs_attempt attempt = {0};
     HS_FORWARD(hs_trainer_check_window(trainer, window, count, &attempt, error));
     trainer->tape = (hs_tape){0};
+    hs_trace_begin(trainer);
     hstep_status status = run_window(trainer, window, &attempt, error);
     if (status == HSTEP_OK)
         status = hs_trainer_decide(trainer, &attempt, update, error);
@@ -172,6 +183,7 @@ hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *bat
     hs_attempt attempt = {.overflowed = true}; /* so that only the forward pass runs */
     HS_FORWARD(hs_trainer_check_window(trainer, batch, 1, &attempt, error));
     trainer->tape = (hs_tape){0};
+    hs_trace_begin(trainer);
     hs_tape tape = {.revision = trainer->model->revision, .weight = attempt.weight};
     HS_FORWARD(run_batch(trainer, batch, trainer->scaler.scale / tape.weight, &attempt, &tape.loss, error));
     tape.loss /= tape.weight;
@@ -192,7 +204,8 @@ hstep_status hstep_trainer_backward(hstep_trainer *trainer, hstep_error *error) 
     if (status == HSTEP_OK)
         status = hs_plan_backward(tape->plan, error);
     if (status == HSTEP_OK)
-        status = finish_passes(trainer, tape->plan, &sum, &tape->overflowed, &tape->overflow, error);
+        status = finish_passes(trainer, tape->plan, (passes){.backward = true}, &sum, &tape->overflowed,
+                               &tape->overflow, error);
     if (status != HSTEP_OK) {
         (void)hs_trainer_clear_gradients(trainer, NULL);
         return status;

@@ -96,14 +96,18 @@ static hstep_status commit(hstep_trainer *trainer, double unscale, double clip, 
     scalars[HS_ADAMW_ROOT] = step->root;
     scalars[HS_ADAMW_EPSILON] = trainer->config.adamw.epsilon;
     scalars[HS_ADAMW_DECAY] = step->decay;
-    uint32_t *flags = calloc(count + 1, sizeof *flags);
+    /* A commit that is traced has more calls for each parameter than this one, which is its second. */
+    const bool traced = trainer->trace.on;
+    const size_t calls = traced ? HS_TRACE_COMMIT_CALLS : 1;
+    uint32_t *flags = calloc(count * calls + 1, sizeof *flags);
     if (flags == NULL)
         return hs_fail_memory(error, "a commit");
     hstep_status status = backend->api->write(backend, trainer->scalars, 0, scalars, sizeof scalars, error);
     if (status == HSTEP_OK)
-        status = hs_run_and_wait(backend, trainer->commit, 0, count, flags, error);
+        status =
+            hs_run_and_wait(backend, traced ? trainer->trace.commit : trainer->commit, 0, count * calls, flags, error);
     for (size_t i = 0; i < count && status == HSTEP_OK; i++)
-        update->nonfinite_weights |= flags[i] != 0;
+        update->nonfinite_weights |= flags[i * calls + traced] != 0;
     free(flags);
     HS_FORWARD(status);
     for (size_t i = 0; i < count; i++)
@@ -131,6 +135,7 @@ hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt
     hstep_overflow overflow = attempt->overflow;
     if (!overflowed)
         HS_FORWARD(hs_trainer_norm(trainer, unscale, &result.gradient_norm, &overflowed, &overflow, error));
+    HS_FORWARD(hs_trace_look(trainer, !attempt->overflowed, error));
     if (overflowed) {
         HS_FORWARD(skip(trainer, &overflow, &result, error));
     } else {
@@ -143,6 +148,8 @@ hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt
     result.next_loss_scale = trainer->scaler.scale;
     result.finite_updates = trainer->scaler.finite_updates;
     result.optimizer_step = trainer->adamw.step;
+    if (trainer->trace.on)
+        hs_trace_end(trainer, unscale, !overflowed);
     *update = result;
     return HSTEP_OK;
 }

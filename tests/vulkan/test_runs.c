@@ -8,6 +8,7 @@
 #include "support/device.h"
 #include "support/models.h"
 #include "support/parity.h"
+#include "support/traces.h"
 
 static hstep_context *context_on(hs_backend *backend) {
     hstep_context *context = NULL;
@@ -107,6 +108,33 @@ Test(runs, of_windows_with_recomputed_blocks, .timeout = 300) {
     setup.micro_batches = 2;
     setup.recompute = HSTEP_RECOMPUTE_BLOCKS;
     (void)train_both(&setup);
+}
+
+/* Statistics of attempts, skips among them: one number like the other. */
+Test(runs, are_traced_alike, .timeout = 300) {
+    const hs_test_setup setup = setup_of(HSTEP_PRECISION_FP16);
+    hs_test_run runs[2] = {hs_test_run_create_in(reference_context(), &setup),
+                           hs_test_run_create_in(context_on(hs_test_device()), &setup)};
+    hs_test_kept_trace traces[2] = {0};
+    hs_test_batch batch = hs_test_batch_create(3, 9, setup.vocabulary, true, 1);
+    hstep_error error = {0};
+    for (bool applied = false; !applied;) {
+        hstep_update updates[2];
+        for (int i = 0; i < 2; i++) {
+            hs_test_expect_ok(hstep_trainer_set_trace(runs[i].trainer, 1, &error), &error);
+            hs_test_expect_ok(hstep_trainer_update(runs[i].trainer, &batch.batch, 1, &updates[i], &error), &error);
+            hs_test_keep_trace(runs[i].trainer, &traces[i]);
+        }
+        expect_same_update(&updates[0], &updates[1]);
+        hs_test_expect_same_trace(&traces[0], &traces[1]);
+        applied = updates[0].outcome == HSTEP_APPLIED;
+    }
+    cr_assert_eq(checksum_of(&runs[0]), checksum_of(&runs[1]));
+    hs_test_batch_destroy(&batch);
+    for (int i = 0; i < 2; i++) {
+        hs_test_free_trace(&traces[i]);
+        hs_test_run_destroy(&runs[i]);
+    }
 }
 
 /* Every general operation, some values used more than once. */

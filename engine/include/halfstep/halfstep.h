@@ -40,6 +40,7 @@
 #include <halfstep/optim.h>
 #include <halfstep/records.h>
 #include <halfstep/tensor_file.h>
+#include <halfstep/trace.h>
 #include <halfstep/trainer.h>
 #include <halfstep/types.h>
 
