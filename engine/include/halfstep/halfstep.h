@@ -12,7 +12,8 @@
  *  6. Runs that last: checkpoint.h keeps and restores them, records.h says what happened.
  *  7. Models and losses of one's own (graph.h); the steps of an update one at a time, and why one was skipped
  *     (trainer.h).
- *  8. Faster ways to compute (levers.h); files of tensors (tensor_file.h) beside those of other frameworks (compare.h).
+ *  8. What an attempt did to its numbers: norms, largest values, what the half formats lose (trace.h).
+ *  9. Faster ways to compute (levers.h); files of tensors (tensor_file.h) beside those of other frameworks (compare.h).
  *
  * What holds everywhere:
  *  - The library never prints, exits or aborts. A function that can fail returns hstep_status and describes the failure

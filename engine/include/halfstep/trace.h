@@ -21,22 +21,27 @@ extern "C" {
 
 /** One parameter. Norms are square roots of sums of squares; `largest` is the largest magnitude of what is finite. */
 typedef struct hstep_tensor_trace {
-    const char *name;
-    double weight_norm, weight_largest;     /**< Of the weights that the attempt began with. */
-    double gradient_norm, gradient_largest; /**< Of the window's gradient, unscaled, before clipping. */
-    double update_norm, update_largest;     /**< Of what the commit added to the weights, decay included. */
-    double update_ratio;                    /**< update_norm / weight_norm; NaN where the weights were all 0. */
+    const char *name;        /**< Of the parameter; lives as long as the model. */
+    double weight_norm;      /**< Of the weights that the attempt began with. */
+    double weight_largest;   /**< Alike. */
+    double gradient_norm;    /**< Of the window's gradient, unscaled, before clipping. */
+    double gradient_largest; /**< Alike. */
+    double update_norm;      /**< Of what the commit added to the weights, decay included. */
+    double update_largest;   /**< Alike. */
+    double update_ratio;     /**< update_norm / weight_norm; NaN where the weights were all 0. */
 } hstep_tensor_trace;
 
 /**
  * What the products of one operation read as one of their operands, each number counted once for each batch of the
  * window; of weights, which are the same for all batches, once. Counts are of the moment of rounding to the operation's
- * format, whether the products themselves round or an operation before them that stores 16 bits.
+ * format, whether the products themselves round or an operation before them that stores 16 bits. Operands of attention
+ * are its queries, keys and values and the adjoint of its result; probabilities and scores inside it, which no memory
+ * holds whole, are not counted.
  */
 typedef struct hstep_operand_trace {
-    const char *operation; /**< Such as "blocks.0.attention.query". Rows of one operation follow each other. */
-    const char *tensor;    /**< A parameter's or value's name, or that of the value whose adjoint it is. */
-    int is_adjoint;
+    const char *operation;     /**< Such as "blocks.0.attention.query". Rows of one operation follow each other. */
+    const char *tensor;        /**< A parameter's or value's name, or that of the value whose adjoint it is. */
+    int is_adjoint;            /**< 1 for an adjoint. */
     hstep_precision precision; /**< Of the operation's products. */
     uint64_t elements;         /**< 0 where no pass came to the operation. */
     double largest;            /**< Largest magnitude of the finite numbers. */
@@ -48,12 +53,12 @@ typedef struct hstep_operand_trace {
 
 /** The statistics of one attempt. The rows belong to the trainer and stay until its next attempt. */
 typedef struct hstep_trace {
-    const hstep_tensor_trace *tensors; /**< In the order of the parameters. */
-    size_t tensor_count;
+    const hstep_tensor_trace *tensors;   /**< In the order of the parameters. */
+    size_t tensor_count;                 /**< As many as the model has parameters. */
     const hstep_operand_trace *operands; /**< Of operations in fp16 and bf16: f64 rounds nothing. */
-    size_t operand_count;
-    int has_gradients; /**< 0 where a skip came before the norm: gradient fields are 0. */
-    int has_updates;   /**< 0 for a skip: update fields are 0. */
+    size_t operand_count;                /**< The same for all attempts of a model. */
+    int has_gradients;                   /**< 0 where a skip came before the norm: gradient fields are 0. */
+    int has_updates;                     /**< 0 for a skip: update fields are 0. */
 } hstep_trace;
 
 /**
