@@ -26,6 +26,8 @@ static const char *device(const hs_backend *backend) { return hs_cpu_of(backend)
 
 static unsigned threads(const hs_backend *backend) { return hs_cpu_of(backend)->threads; }
 
+static void use_one_thread(hs_backend *backend, bool one) { ((hs_cpu_backend *)backend)->one_thread = one; }
+
 static size_t held(const hs_backend *backend) { return hs_cpu_of(backend)->held; }
 
 static hstep_status buffer_create(hs_backend *backend, size_t bytes, hs_buffer **buffer, hstep_error *error) {
@@ -115,6 +117,7 @@ hstep_status hs_cpu_create_tier(const hs_cpu_tier *tier, unsigned thread_count, 
                                 .destroy = destroy,
                                 .device = device,
                                 .threads = threads,
+                                .use_one_thread = use_one_thread,
                                 .held = held,
                                 .buffer_create = buffer_create,
                                 .buffer_destroy = buffer_destroy,

@@ -17,8 +17,9 @@ typedef struct hs_cpu_backend {
     char reasons[HS_CPU_MAX_LEVERS][HS_CPU_REASON]; /* of levers that were set from outside */
     bool left_out[HS_CPU_MAX_LEVERS];               /* exact levers */
     unsigned threads;
-    size_t held;   /* bytes of buffers and scratch */
-    void *scratch; /* for all programs: calls run one after another */
+    bool one_thread; /* for the time being */
+    size_t held;     /* bytes of buffers and scratch */
+    void *scratch;   /* for all programs: calls run one after another */
     size_t scratch_bytes;
     char device[128];
 } hs_cpu_backend;

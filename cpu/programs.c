@@ -44,9 +44,14 @@ static hstep_status choose(const hs_cpu_backend *cpu, const hs_call *call, bool 
                                  cpu->tier->name, name);
     }
     *result = (chosen){entry->kernel, entry->kits ? (*entry->kits)[call->precision] : NULL};
-    const hs_kernel_run run = {.threads = cpu->threads, .kit = result->kit};
-    const size_t needed = entry->scratch ? entry->scratch(call, &run) : 0;
-    *scratch = needed > *scratch ? needed : *scratch;
+    /* One thread alone may cut its work into larger pieces than several do. */
+    for (unsigned threads = 1; entry->scratch; threads = cpu->threads) {
+        const hs_kernel_run run = {.threads = threads, .kit = result->kit};
+        const size_t needed = entry->scratch(call, &run);
+        *scratch = needed > *scratch ? needed : *scratch;
+        if (threads == cpu->threads)
+            break;
+    }
     return HSTEP_OK;
 }
 
@@ -147,7 +152,10 @@ static hstep_status run_chosen(const hs_cpu_backend *cpu, hs_program *program, c
     HS_RETURN_IF(refusal, error, HSTEP_ERROR_BACKEND_UNAVAILABLE, "%s computing", refusal);
     for (size_t i = first; i < first + count; i++) {
         hs_fault *fault = cpu->tier->locates ? &program->faults[i] : NULL;
-        hs_kernel_run run = {.threads = cpu->threads, .kit = kernels[i].kit, .scratch = cpu->scratch, .fault = fault};
+        hs_kernel_run run = {.threads = cpu->one_thread ? 1 : cpu->threads,
+                             .kit = kernels[i].kit,
+                             .scratch = cpu->scratch,
+                             .fault = fault};
         if (fault)
             *fault = (hs_fault){0};
         kernels[i].kernel(&program->calls[i], &run);

@@ -284,6 +284,10 @@ typedef struct hs_backend_api {
      */
     bool (*supports)(const hs_backend *backend, const hs_call *call);
 
+    /* From the next run on, one thread alone computes, or all again. Under gated levers bits may depend on it. NULL:
+       there is but one. */
+    void (*use_one_thread)(hs_backend *backend, bool one);
+
     /* Bytes of all buffers, and of what programs work with. */
     size_t (*held)(const hs_backend *backend);
 

@@ -112,6 +112,13 @@ unsigned hstep_context_threads(const hstep_context *context) {
     return context->backend->api->threads(context->backend);
 }
 
+void hstep_context_use_one_thread(hstep_context *context, int one) {
+    if (context->backend->api->use_one_thread == NULL)
+        return;
+    context->backend->api->use_one_thread(context->backend, one != 0);
+    context->one_thread = one != 0;
+}
+
 size_t hstep_context_memory(const hstep_context *context) { return context->backend->api->held(context->backend); }
 
 size_t hstep_context_levers(const hstep_context *context, const hstep_lever **levers) {

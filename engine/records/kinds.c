@@ -181,6 +181,7 @@ hstep_status hstep_records_write_update(hstep_records *records, const hstep_upda
     hs_put_number(&record, root, "learning_rate", update->learning_rate);
     hs_put_integer(&record, root, "optimizer_step", update->optimizer_step);
     hs_put_integer(&record, root, "tokens", update->tokens);
+    hs_put_integer(&record, root, "threads", update->threads);
     hs_put_number(&record, root, "seconds", seconds);
     hs_put_number(&record, root, "tokens_per_second", (double)update->tokens / seconds);
     if (update->outcome == HSTEP_SKIPPED)

@@ -130,7 +130,8 @@ hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt
                            .loss_scale = scale,
                            .gradient_norm = NAN,
                            .learning_rate = rate,
-                           .tokens = attempt->tokens};
+                           .tokens = attempt->tokens,
+                           .threads = hs_context_threads_now(trainer->model->context)};
     bool overflowed = attempt->overflowed, clipped = false;
     hstep_overflow overflow = attempt->overflow;
     if (!overflowed)

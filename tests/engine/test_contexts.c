@@ -10,8 +10,9 @@
 
 enum { RUNS = 3 };
 
-/* Weights after a few updates of a decoder large enough for several threads in its products. */
-static uint64_t train(unsigned threads) {
+/* Weights after a few updates of a decoder large enough for several threads in its products. Update i is made by one of
+ * the threads alone where bit i of `alone` is set. */
+static uint64_t train_in_part_alone(unsigned threads, unsigned alone) {
     const hs_test_setup setup = {.backend = HSTEP_BACKEND_CPU,
                                  .threads = threads,
                                  .precision = HSTEP_PRECISION_BF16,
@@ -25,7 +26,9 @@ static uint64_t train(unsigned threads) {
     hstep_error error = {0};
     for (int i = 0; i < 3; i++) {
         hstep_update update;
+        hstep_context_use_one_thread(run.context, (alone >> i & 1) != 0);
         hs_test_expect_ok(hstep_trainer_update(run.trainer, &batch.batch, 1, &update, &error), &error);
+        cr_expect_eq(update.threads, (alone >> i & 1) != 0 ? 1 : threads);
     }
     uint64_t checksum = 0;
     hs_test_expect_ok(hstep_model_checksum(run.model, &checksum, &error), &error);
@@ -33,6 +36,8 @@ static uint64_t train(unsigned threads) {
     hs_test_run_destroy(&run);
     return checksum;
 }
+
+static uint64_t train(unsigned threads) { return train_in_part_alone(threads, 0); }
 
 static void *train_in_thread(void *checksum) {
     *(uint64_t *)checksum = train(2);
@@ -70,4 +75,11 @@ Test(contexts, by_one_thread_of_a_region, .timeout = 120) {
 #pragma omp single
     checksum = train(2);
     cr_expect_eq(checksum, alone);
+}
+
+/* A context whose programs were made for several threads computes on one, and the other way round. */
+Test(contexts, one_thread_now_and_then) {
+    const uint64_t expected = train(1);
+    for (unsigned alone = 0; alone < 8; alone++)
+        cr_expect_eq(train_in_part_alone(3, alone), expected, "alone %u", alone);
 }

@@ -40,6 +40,7 @@ def records(folder):
         line = json.loads(text)
         line.pop("seconds", None)
         line.pop("tokens_per_second", None)
+        line.pop("threads", None)
         if line["record"] == "end":
             del line["totals"]["seconds"]
         if line["record"] not in ("run", "resume", "checkpoint", "dump"):

@@ -49,6 +49,8 @@ static char *without_times(json_t *records) {
         json_t *record = json_array_get(records, i);
         json_object_del(record, "seconds");
         json_object_del(record, "tokens_per_second");
+        if (strcmp(json_string_value(json_object_get(record, "record")), "update") == 0)
+            json_object_del(record, "threads");
         json_t *totals = json_object_get(record, "totals");
         if (totals != NULL)
             json_object_del(totals, "seconds");

@@ -89,6 +89,12 @@ HSTEP_API const char *hstep_context_device_name(const hstep_context *context);
 HSTEP_API unsigned hstep_context_threads(const hstep_context *context);
 
 /**
+ * From the next computation on, one of the context's threads computes alone, or all again where `one` is 0. A small
+ * model on processors that have other work runs faster so. No bit depends on it unless a gated lever is active.
+ */
+HSTEP_API void hstep_context_use_one_thread(hstep_context *context, int one);
+
+/**
  * Bytes that the context's models and trainers hold on its backend: weights, moments, gradients, activations and
  * working memory. What is held but was never written may not take memory yet.
  */

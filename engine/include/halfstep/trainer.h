@@ -70,6 +70,7 @@ typedef struct hstep_update {
     double learning_rate;    /**< Of the scheduled step. */
     uint64_t optimizer_step; /**< Committed updates, this one included. */
     uint64_t tokens;         /**< Rows of the window. */
+    unsigned threads;        /**< That computed it. */
     int nonfinite_weights; /**< 1 when the commit itself left a weight or moment infinite or NaN: the run has diverged.
                             */
     hstep_overflow overflow; /**< Filled when skipped. */

@@ -75,7 +75,8 @@ static hstep_update applied_update(void) {
                           .clipped = 1,
                           .learning_rate = 0x1p-1074,
                           .optimizer_step = 7,
-                          .tokens = 768};
+                          .tokens = 768,
+                          .threads = 3};
 }
 
 Test(records, update_keeps_every_bit) {
@@ -95,9 +96,10 @@ Test(records, update_keeps_every_bit) {
     cr_assert_eq(number_of(line, "learning_rate"), 0x1p-1074);
     cr_assert_eq(integer_of(line, "optimizer_step"), 7);
     cr_assert_eq(integer_of(line, "tokens"), 768);
+    cr_assert_eq(integer_of(line, "threads"), 3);
     cr_assert_eq(number_of(line, "seconds"), 0.5);
     cr_assert_eq(number_of(line, "tokens_per_second"), 1536);
-    cr_assert_eq(json_object_size(line), 16);
+    cr_assert_eq(json_object_size(line), 17);
     json_decref(line);
 }
 

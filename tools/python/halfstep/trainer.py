@@ -84,6 +84,7 @@ class Update:
     learning_rate: float
     optimizer_step: int
     tokens: int
+    threads: int  #: that computed it
     nonfinite_weights: bool  #: the commit itself made a weight infinite or NaN: the run has diverged
     overflow: Overflow | None  #: of a skip
 
@@ -111,6 +112,7 @@ def _update(it: Any) -> Update:
         learning_rate=it.learning_rate,
         optimizer_step=it.optimizer_step,
         tokens=it.tokens,
+        threads=it.threads,
         nonfinite_weights=bool(it.nonfinite_weights),
         overflow=_overflow(it.overflow) if it.outcome != 0 else None,
     )

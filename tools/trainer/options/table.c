@@ -118,7 +118,8 @@ static const hs_option TABLE[] = {
     {.name = "device", .group = "Run", TEXT(device), .argument = "D", .initial = "any",
      .free = true, .help = "Of --backend vulkan: a number, from 0, or a part of a device's name; any: the one that promises most"},
     THREADS_ROW(threads, .group = "Run", .initial = "0", .free = true,
-                .help = "Processor threads; 0: as many as the process may use. With exact levers no result depends on it"),
+                .help = "Processor threads; 0: as many as the process may use, or one where that is faster. With exact levers no "
+                        "result depends on it"),
     LEVERS_ROW(levers, .group = "Run", .initial = "exact",
                .help = "Faster ways to compute: auto takes what passes and wins on this machine (see trainer levers), "
                        "exact what gives the reference's bits, none plain C; or changes to auto, such as "

@@ -115,6 +115,11 @@ hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *
                   run->tally.steps);
         return HSTEP_OK;
     }
+    /* A product of rows and weights forward, two backward. */
+    if (options->threads == 0)
+        hs_pace_start(&run->pace, run->context,
+                      6.0 * (double)hstep_model_scalar_count(run->model) *
+                          (double)(run->window_count * run->batch_tokens));
     run->start = hs_now();
     hs_progress_start(&run->progress, run->context, (hstep_precision)options->precision, run->tally.steps,
                       options->steps, options->quiet);

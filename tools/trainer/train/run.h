@@ -7,6 +7,7 @@
 
 #include "trainer/options/options.h"
 #include "trainer/text/corpus.h"
+#include "trainer/train/pace.h"
 #include "trainer/train/records/tally.h"
 #include "trainer/train/watching/progress.h"
 
@@ -35,6 +36,7 @@ typedef struct hs_run {
     hstep_batch *window;
     hs_tally tally;
     hs_progress progress;
+    hs_pace pace;
     double start;
     bool warned;      /* of many skips */
     uint64_t dumps;   /* skipped attempts that this command was to keep so far */

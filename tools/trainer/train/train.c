@@ -27,8 +27,11 @@ static hstep_status attempt(hs_run *run, hstep_update *update, hstep_error *erro
     hstep_status status = hstep_trainer_update(run->trainer, run->window, run->window_count, update, error);
     if (status != HSTEP_OK)
         return status;
+    const double seconds = hs_now() - start;
+    if (update->outcome == HSTEP_APPLIED)
+        hs_pace_note(&run->pace, seconds);
     hs_tally_add(&run->tally, update);
-    status = hstep_records_write_update(run->records, update, hs_now() - start, error);
+    status = hstep_records_write_update(run->records, update, seconds, error);
     if (status != HSTEP_OK)
         return status;
     hs_progress_update(&run->progress, update, run->tally.skipped);
