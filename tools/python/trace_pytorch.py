@@ -216,8 +216,8 @@ def llama_name(name):
     return f"model.layers.{layer}.{LLAMA[part.rsplit('.', 1)[0]]}.weight"
 
 
-def watch_llama(model, c, values, modeling):
-    """Hooks that keep every value under halfstep's name."""
+def watch_llama(model, values, turn):
+    """Keeps every value under halfstep's name; what is returned is to take the place of the rotary function `turn`."""
 
     def gives(name):
         return lambda _, __, output: values.__setitem__(name, output[0] if isinstance(output, tuple) else output)
@@ -236,7 +236,7 @@ def watch_llama(model, c, values, modeling):
             layer.get_submodule(theirs).register_forward_hook(gives(at + ours))
         for ours, theirs in LLAMA_READS.items():
             layer.get_submodule(theirs).register_forward_pre_hook(reads(at + ours))
-    turn, turned = modeling.apply_rotary_pos_emb, []
+    turned = []
 
     def watched(*arguments, **options):
         query, key = turn(*arguments, **options)
@@ -245,7 +245,7 @@ def watch_llama(model, c, values, modeling):
         turned.append(at)
         return query, key
 
-    modeling.apply_rotary_pos_emb = watched
+    return watched
 
 
 def widen_llama(model, c, dtype):
@@ -262,10 +262,12 @@ def trace_llama(c, weights, tokens, targets, dtype, as_shipped):
 
     values = {}
     model, parameters = build_llama(c, weights, dtype)
-    watch_llama(model, c, values, modeling_llama)
     if dtype == torch.float64 and not as_shipped:
         widen_llama(model, c, dtype)
+    turn = modeling_llama.apply_rotary_pos_emb
+    modeling_llama.apply_rotary_pos_emb = watch_llama(model, values, turn)
     logits = model(input_ids=tokens).logits
+    modeling_llama.apply_rotary_pos_emb = turn
     values["loss"] = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=-1)
     return values, parameters
 
@@ -273,7 +275,37 @@ def trace_llama(c, weights, tokens, targets, dtype, as_shipped):
 # ---- The command ----
 
 
-def read_options():
+def trace(like_path, model, dtype, out, as_shipped=False, weights_path=None):
+    """Writes `out`: what `model` computes in `dtype` of the weights and tokens of a trace."""
+    like, metadata = read_file(like_path)
+    if metadata.get("schema") != "halfstep.trace/1":
+        sys.exit(f"trace_pytorch.py: '{like_path}' was not written by trainer trace-forward")
+    if (metadata["weights"] == "integers") == (weights_path is not None):
+        sys.exit("trace_pytorch.py: give --weights where the weights are not made from integers, and only there")
+    c = json.loads(metadata["configuration"])
+    weights = weights_from_integers(c)
+    if weights_path is not None:
+        stored, _ = read_file(weights_path)
+        weights = {name: torch.tensor(stored[name], dtype=torch.float64) for name in weights}
+    tokens, targets = (torch.tensor(like[name], dtype=torch.int64) for name in ("tokens", "targets"))
+    if metadata["tokens"] == "integers":
+        tokens, targets = tokens_from_integers(c)
+    torch.set_num_threads(1)
+    of_type = getattr(torch, dtype)
+    run = {"plain": trace_plain, "llama": trace_llama}[model]
+    values, parameters = run(c, weights, tokens, targets, of_type, as_shipped)
+    values["probabilities"] = F.softmax(values["logits"], dim=-1)
+    rows = tokens.numel()
+    found = {"tokens": tokens.to(of_type), "targets": targets.to(of_type)}
+    found |= {name: value.reshape(1) if name == "loss" else value.reshape(rows, -1) for name, value in values.items()}
+    if any(name.startswith("gradient.") for name in like):
+        values["loss"].backward()
+        found |= {f"gradient.{name}": parameter.grad for name, parameter in parameters.items()}
+    metadata = {"made by": f"PyTorch {torch.__version__}, {model}, {dtype}"}
+    write_file(out, {name: tensor.detach().numpy() for name, tensor in found.items()}, metadata)
+
+
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -285,37 +317,8 @@ def read_options():
     parser.add_argument(
         "--as-shipped", action="store_true", help="llama in float64 with norms and rotary tables in float32, as it comes"
     )
-    return parser.parse_args()
-
-
-def main():
-    o = read_options()
-    like, metadata = read_file(o.like)
-    if metadata.get("schema") != "halfstep.trace/1":
-        sys.exit(f"trace_pytorch.py: '{o.like}' was not written by trainer trace-forward")
-    c = json.loads(metadata["configuration"])
-    if (metadata["weights"] == "integers") == (o.weights is not None):
-        sys.exit("trace_pytorch.py: give --weights where the weights are not made from integers, and only there")
-    weights = weights_from_integers(c)
-    if o.weights is not None:
-        stored, _ = read_file(o.weights)
-        weights = {name: torch.tensor(stored[name], dtype=torch.float64) for name in weights}
-    tokens, targets = (torch.tensor(like[name], dtype=torch.int64) for name in ("tokens", "targets"))
-    if metadata["tokens"] == "integers":
-        tokens, targets = tokens_from_integers(c)
-    torch.set_num_threads(1)
-    dtype = getattr(torch, o.dtype)
-    trace = {"plain": trace_plain, "llama": trace_llama}[o.model]
-    values, parameters = trace(c, weights, tokens, targets, dtype, o.as_shipped)
-    values["probabilities"] = F.softmax(values["logits"], dim=-1)
-    rows = tokens.numel()
-    found = {"tokens": tokens.to(dtype), "targets": targets.to(dtype)}
-    found |= {name: value.reshape(1) if name == "loss" else value.reshape(rows, -1) for name, value in values.items()}
-    if any(name.startswith("gradient.") for name in like):
-        values["loss"].backward()
-        found |= {f"gradient.{name}": parameter.grad for name, parameter in parameters.items()}
-    metadata = {"made by": f"PyTorch {torch.__version__}, {o.model}, {o.dtype}"}
-    write_file(o.out, {name: tensor.detach().numpy() for name, tensor in found.items()}, metadata)
+    o = parser.parse_args()
+    trace(o.like, o.model, o.dtype, o.out, o.as_shipped, o.weights)
 
 
 if __name__ == "__main__":
