@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "engine/error.h"
 #include "engine/model/model.h"
@@ -109,6 +110,7 @@ static hstep_status build(builder *b, hstep_value *logits) {
     HS_FORWARD(rmsnorm(b, "final_norm", stream, &stream));
     HS_FORWARD(hstep_graph_matmul(graph, "head", b->config->precision, stream, HSTEP_NO_TRANSPOSE, table,
                                   HSTEP_TRANSPOSE, logits, b->error));
+    HS_FORWARD(hs_graph_apply_rules(graph, b->config->rules, b->config->rule_count, b->error));
     return hstep_graph_set_output(graph, *logits, b->error);
 }
 
@@ -143,6 +145,32 @@ static hstep_status check_config(const hstep_decoder_config *config, size_t kv_h
                  config->heads);
     HS_RETURN_IF(kv_heads > config->heads || config->heads % kv_heads != 0, error, HSTEP_ERROR_ARGUMENT,
                  "decoder: %zu kv_heads do not divide %zu heads", kv_heads, config->heads);
+    HS_RETURN_IF(config->rules == NULL && config->rule_count > 0, error, HSTEP_ERROR_ARGUMENT,
+                 "decoder: %zu precision rules, and no place where they stand", config->rule_count);
+    return HSTEP_OK;
+}
+
+hstep_status hstep_decoder_products(const hstep_decoder_config *config, hstep_product *products, size_t room,
+                                    size_t *count, hstep_error *error) {
+    HS_RETURN_IF(config == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_decoder_products needs a configuration");
+    HS_FORWARD(check_config(config, config->kv_heads != 0 ? config->kv_heads : config->heads, error));
+    builder b = make_builder(config, error);
+    hstep_value logits = 0;
+    HS_FORWARD(hstep_graph_create(&b.graph, error));
+    hstep_status status = build(&b, &logits);
+    if (status == HSTEP_OK)
+        status = hstep_graph_products(b.graph, products, room, count, error);
+    hstep_graph_destroy(b.graph);
+    return status;
+}
+
+/* The model's own copy of the rules, from malloc. */
+static hstep_status copy_rules(const hstep_decoder_config *config, hstep_precision_rule **rules, hstep_error *error) {
+    *rules = calloc(config->rule_count + 1, sizeof **rules);
+    if (*rules == NULL)
+        return hs_fail_memory(error, "a model");
+    for (size_t i = 0; i < config->rule_count; i++)
+        (*rules)[i] = config->rules[i];
     return HSTEP_OK;
 }
 
@@ -153,17 +181,22 @@ hstep_status hstep_model_create_decoder(hstep_context *context, const hstep_deco
     HS_FORWARD(check_config(config, config->kv_heads != 0 ? config->kv_heads : config->heads, error));
     builder b = make_builder(config, error);
     hstep_value logits = 0;
+    hstep_precision_rule *rules = NULL;
     HS_FORWARD(hstep_graph_create(&b.graph, error));
     hstep_status status = build(&b, &logits);
     if (status == HSTEP_OK)
         status = build_loss(&b, logits);
     if (status == HSTEP_OK)
+        status = copy_rules(config, &rules, error);
+    if (status == HSTEP_OK)
         status = hstep_model_create(context, b.graph, model, error);
     if (status != HSTEP_OK) {
+        free(rules);
         hstep_graph_destroy(b.graph);
         return status;
     }
     (*model)->decoder = *config;
+    (*model)->decoder.rules = (*model)->rules = rules;
     return HSTEP_OK;
 }
 

@@ -124,6 +124,21 @@ hstep_status hs_graph_differentiate(hstep_graph *graph, hstep_value loss, hstep_
  * for the backward pass. `graph` has its loss; values keep their numbers. */
 hstep_status hs_graph_recompute(const hstep_graph *graph, hstep_graph **result, hstep_error *error);
 
+/* engine/graph/precision.c */
+
+/* Refuses a number that is no precision, in the name of an operation. */
+hstep_status hs_check_precision(const char *name, hstep_precision precision, hstep_error *error);
+
+/* hstep_graph_set_precision for each rule, in their order. */
+hstep_status hs_graph_apply_rules(hstep_graph *graph, const hstep_precision_rule *rules, size_t count,
+                                  hstep_error *error);
+
+/* Fills products[room] and sets *count, which may be more. */
+void hs_graph_list_products(const hstep_graph *graph, hstep_product *products, size_t room, size_t *count);
+
+/* The precision whose defaults of loss scaling serve: fp16 where any product is in it, else bf16, else f64. */
+hstep_precision hs_graph_scaled_precision(const hstep_graph *graph);
+
 /* Marks what stands behind the loss and the output; done once for a graph that is complete. */
 void hs_graph_mark_uses(hstep_graph *graph);
 

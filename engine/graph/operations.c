@@ -89,13 +89,6 @@ static hstep_status check_same_dim(const hstep_graph *graph, const char *name, h
     return HSTEP_OK;
 }
 
-static hstep_status check_precision(const char *name, hstep_precision precision, hstep_error *error) {
-    HS_BLAME_IF(precision != HSTEP_PRECISION_F64 && precision != HSTEP_PRECISION_FP16 &&
-                    precision != HSTEP_PRECISION_BF16,
-                error, HSTEP_ERROR_ARGUMENT, name, "%s: unknown precision %d", name, (int)precision);
-    return HSTEP_OK;
-}
-
 /* Appends a forward node with one output of shape `info`. */
 static hstep_status append(hstep_graph *graph, const char *name, hs_node *node, hs_value_info info, hstep_value *y,
                            hstep_error *error) {
@@ -186,7 +179,7 @@ hstep_status hstep_graph_matmul(hstep_graph *graph, const char *name, hstep_prec
                                 hstep_transpose a_form, hstep_value b, hstep_transpose b_form, hstep_value *y,
                                 hstep_error *error) {
     HS_FORWARD(check_name(graph, name, error));
-    HS_FORWARD(check_precision(name, precision, error));
+    HS_FORWARD(hs_check_precision(name, precision, error));
     HS_FORWARD(check_value(graph, name, a, HSTEP_DTYPE_F64, 2, error));
     HS_FORWARD(check_value(graph, name, b, HSTEP_DTYPE_F64, 2, error));
     HS_BLAME_IF((unsigned)a_form > 1 || (unsigned)b_form > 1, error, HSTEP_ERROR_ARGUMENT, name, "%s: unknown form",
@@ -312,7 +305,7 @@ hstep_status hstep_graph_attention(hstep_graph *graph, const char *name, hstep_p
                                    hstep_value key, hstep_value value, size_t heads, size_t kv_heads, hstep_value *y,
                                    hstep_error *error) {
     HS_FORWARD(check_name(graph, name, error));
-    HS_FORWARD(check_precision(name, precision, error));
+    HS_FORWARD(hs_check_precision(name, precision, error));
     HS_FORWARD(check_heads(graph, name, (hstep_value[]){query, key, value}, heads, kv_heads, error));
     const hs_graph_mark mark = hs_graph_mark_here(graph);
     hstep_value positions = 0;

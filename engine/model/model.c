@@ -97,6 +97,7 @@ void hstep_model_destroy(hstep_model *model) {
     hs_parameter_buffers_destroy(model, model->context->backend, model->parameters);
     free(model->parameter_values);
     free(model->revisions);
+    free(model->rules);
     hstep_graph_destroy(model->graph);
     free(model);
 }
@@ -104,6 +105,12 @@ void hstep_model_destroy(hstep_model *model) {
 /* ---- Parameters ---- */
 
 size_t hstep_model_parameter_count(const hstep_model *model) { return model->parameter_count; }
+
+hstep_status hstep_model_products(const hstep_model *model, hstep_product *products, size_t room, size_t *count,
+                                  hstep_error *error) {
+    HS_RETURN_IF(model == NULL, error, HSTEP_ERROR_ARGUMENT, "no model was given");
+    return hstep_graph_products(model->graph, products, room, count, error);
+}
 
 size_t hstep_model_scalar_count(const hstep_model *model) {
     size_t count = 0;

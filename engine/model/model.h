@@ -22,6 +22,7 @@ struct hstep_model {
     uint64_t revision; /* rises with any of them */
     hs_plan_cache plans;
     hstep_decoder_config decoder; /* what it was built from; width 0 for another graph */
+    hstep_precision_rule *rules;  /* those of `decoder` */
     bool has_trainer;
     bool half_loaded; /* loading broke off: the values are of two files */
 };

@@ -59,6 +59,25 @@ static void put_dtypes(hs_record *record, hstep_precision precision) {
     hs_put_text(record, dtypes, "adamw_moments", "f64");
 }
 
+static void put_rules(hs_record *record, const hstep_decoder_config *decoder) {
+    if (decoder == NULL || decoder->rule_count == 0)
+        return;
+    json_t *array = hs_put_array(record, record->root, "precision_for");
+    for (size_t i = 0; i < decoder->rule_count; i++) {
+        json_t *rule = hs_put_element(record, array);
+        hs_put_text(record, rule, "operations", decoder->rules[i].pattern);
+        hs_put_text(record, rule, "precision", hstep_precision_name(decoder->rules[i].precision));
+    }
+}
+
+/* Whether no gated lever is active for any precision that the run's products may have. */
+static bool keeps_bits(const hstep_run_record *run) {
+    bool exact = hstep_levers_exact(run->levers, run->lever_count, run->precision) != 0;
+    for (size_t i = 0; run->decoder != NULL && i < run->decoder->rule_count; i++)
+        exact = exact && hstep_levers_exact(run->levers, run->lever_count, run->decoder->rules[i].precision);
+    return exact;
+}
+
 static void put_gate(hs_record *record, json_t *lever, const hstep_lever_gate *gate) {
     if (gate == NULL) {
         hs_put_null(record, lever, "gate");
@@ -122,11 +141,14 @@ hstep_status hstep_records_write_run(hstep_records *records, const hstep_run_rec
     CHECK_LIST(run->settings, run->setting_count, error);
     CHECK_LIST(run->levers, run->lever_count, error);
     CHECK_LIST(run->data, run->data_count, error);
+    if (run->decoder != NULL)
+        CHECK_LIST(run->decoder->rules, run->decoder->rule_count, error);
     HS_FORWARD(check_settings(run->settings, run->setting_count, error));
     hs_record record = hs_record_begin("run");
     json_t *root = record.root;
     hs_put_text(&record, root, "version", hstep_version());
     hs_put_text(&record, root, "precision", hstep_precision_name(run->precision));
+    put_rules(&record, run->decoder);
     json_t *configuration = hs_put_object(&record, root, "configuration");
     for (size_t i = 0; i < run->setting_count; i++)
         put_setting(&record, configuration, &run->settings[i]);
@@ -136,8 +158,7 @@ hstep_status hstep_records_write_run(hstep_records *records, const hstep_run_rec
     hs_put_text(&record, root, "device", run->device);
     hs_put_integer(&record, root, "threads", run->threads);
     put_levers(&record, run->levers, run->lever_count);
-    hs_put_boolean(&record, root, "reference_bits",
-                   hstep_levers_exact(run->levers, run->lever_count, run->precision) != 0);
+    hs_put_boolean(&record, root, "reference_bits", keeps_bits(run));
     put_data(&record, run->data, run->data_count);
     hs_put_integer(&record, root, "seed", run->seed);
     return hs_records_append(records, &record, error);

@@ -96,10 +96,7 @@ static hstep_status add_values(const hstep_model *model, const hs_plan *plan, co
 }
 
 static hstep_precision precision_of(const hstep_graph *graph, const hs_node *node) {
-    for (size_t n = 0; n < graph->node_count && !hs_has_products(node->operation); n++)
-        if (hs_has_products(graph->nodes[n].operation))
-            return graph->nodes[n].precision;
-    return node->precision;
+    return hs_has_products(node->operation) ? node->precision : hs_graph_scaled_precision(graph);
 }
 
 /* An output may stand where an input stood, so that inputs are looked at before the call. */

@@ -15,6 +15,10 @@ hstep_trainer_config hstep_trainer_defaults(hstep_precision precision) {
                                   .micro_batches = 1};
 }
 
+hstep_trainer_config hstep_trainer_defaults_for(const hstep_model *model) {
+    return hstep_trainer_defaults(hs_graph_scaled_precision(model->graph));
+}
+
 static hstep_status check_config(const hstep_trainer_config *config, hstep_error *error) {
     const char *refusal = hs_adamw_refusal(&config->adamw);
     HS_RETURN_IF(refusal != NULL, error, HSTEP_ERROR_ARGUMENT, "AdamW: %s", refusal);

@@ -188,6 +188,9 @@ def main():
         assert all(line["outcome"] == "applied" for line in lines if line["record"] == "update")
         assert any(line["record"] == "evaluation" for line in lines)
         assert any(line["record"] == "sample" for line in lines)
+    mixed = train(records, trainer, "a mixture", "--precision-for", "head=f64,blocks.0.*=fp16")
+    assert mixed[0]["precision_for"] == [{"operations": "head", "precision": "f64"},
+                                         {"operations": "blocks.0.*", "precision": "fp16-fp32"}], mixed[0]
     check_early_ends(records, trainer)
     check_stray_bytes(records, trainer)
     check_standard_output(records, trainer)

@@ -21,6 +21,8 @@ static hstep_decoder_config decoder_config(const hs_test_setup *setup) {
     config.kv_heads = setup->kv_heads;
     config.feed_forward = or_default(setup->feed_forward, 8);
     config.precision = setup->precision;
+    config.rules = setup->rules;
+    config.rule_count = setup->rule_count;
     return config;
 }
 
@@ -31,7 +33,7 @@ hs_test_run hs_test_run_create_in(hstep_context *context, const hs_test_setup *s
     hs_test_expect_ok(hstep_model_create_decoder(run.context, &config, &run.model, &error), &error);
     hs_test_expect_ok(hstep_model_initialize(run.model, HSTEP_INIT_XAVIER, setup->seed != 0 ? setup->seed : 39, &error),
                       &error);
-    hstep_trainer_config trainer = hstep_trainer_defaults(setup->precision);
+    hstep_trainer_config trainer = hstep_trainer_defaults_for(run.model);
     if (setup->scaler.initial > 0)
         trainer.scaler = setup->scaler;
     if (setup->learning_rate > 0)

@@ -14,11 +14,13 @@ typedef struct hs_test_run {
 } hs_test_run;
 
 /* What hs_test_run_create makes; zero fields take the fixture's values, one thread, and the defaults of
- * the precision. */
+ * the precisions. */
 typedef struct hs_test_setup {
     hstep_backend backend;
     unsigned threads;
     hstep_precision precision;
+    const hstep_precision_rule *rules;
+    size_t rule_count;
     size_t vocabulary, width, layers, heads, kv_heads, feed_forward;
     uint64_t seed;
     hstep_scaler scaler;

@@ -11,7 +11,12 @@
 /* The options, whose texts find no memory. */
 #define realloc(old, size) ((void)(old), (void)(size), NULL)
 #include "trainer/options/parse.c"
+#define refuse value_refuse
 #include "trainer/options/value.c"
+#undef refuse
+#define refuse places_refuse
+#include "trainer/options/places.c"
+#undef refuse
 #undef realloc
 #define refuse config_refuse
 #define store config_store
@@ -46,7 +51,10 @@
 Test(memory, a_data_file_that_cannot_be_remembered_is_5, .init = hs_test_enter_folder, .fini = hs_test_leave_folder) {
     hs_test_write_file("config", "{\"data\": \"x\"}");
     hs_test_write_file("list", "{\"data\": [\"x\", \"y\"]}");
-    char *const lines[][4] = {{"train", "--data", "x"}, {"train", "--config", "config"}, {"train", "--config", "list"}};
+    char *const lines[][4] = {{"train", "--data", "x"},
+                              {"train", "--config", "config"},
+                              {"train", "--config", "list"},
+                              {"train", "--precision-for", "head=f64"}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; ++i) {
         hs_options options;
         cr_expect_eq(hs_options_parse(3, (char **)(size_t)lines[i], &options), HS_EXIT_UNAVAILABLE, "line %zu", i);

@@ -74,6 +74,33 @@ Test(trace_forward, names_and_shapes) {
 }
 
 /* The formula of docs/comparing.md by hand: its first numbers, computed apart. */
+/* Up to the place of the exception everything is f64; there it is bf16. */
+Test(trace_forward, precision_by_place) {
+    EXPECT_STATUS(TRACE(SMALL, "--context", "6", "--levers", "none", "--out", "f64"), 0, "");
+    EXPECT_STATUS(TRACE(SMALL, "--context", "6", "--levers", "none", "--out", "mixed", "--precision-for", "head=bf16"),
+                  0, "");
+    hstep_tensor_file *f64 = open_trace("f64"), *mixed = open_trace("mixed");
+    cr_expect_str_eq(hstep_tensor_file_text(f64, "precision"), "f64");
+    cr_expect_str_eq(hstep_tensor_file_text(mixed, "precision"), "bf16-fp32");
+    cr_expect_str_eq(hstep_tensor_file_text(mixed, "precision_by_place"), "f64, head=bf16");
+    double *before = read_all(f64, "final_norm", 12 * 32), *same = read_all(mixed, "final_norm", 12 * 32),
+           *wide = read_all(f64, "logits", 12 * 258), *narrow = read_all(mixed, "logits", 12 * 258);
+    cr_expect_arr_eq(before, same, 12 * 32 * sizeof *before);
+    size_t rounded = 0;
+    for (size_t i = 0; i < 12 * 258; ++i) {
+        cr_assert_eq(narrow[i], hstep_decode(HSTEP_BF16, hstep_encode(HSTEP_BF16, narrow[i])));
+        rounded += wide[i] < narrow[i] || wide[i] > narrow[i];
+    }
+    cr_expect_gt(rounded, 12 * 200);
+    double *all[] = {before, same, wide, narrow};
+    for (size_t i = 0; i < 4; ++i)
+        free(all[i]);
+    hstep_tensor_file_close(f64);
+    hstep_tensor_file_close(mixed);
+    EXPECT_STATUS(TRACE(SMALL, "--precision-for", "heat=bf16", "--out", "none"), 2,
+                  "See: trainer trace-forward --help");
+}
+
 Test(trace_forward, integers_are_those_of_the_formula) {
     EXPECT_STATUS(TRACE(SMALL, "--context", "4", "--batch-size", "1"), 0, "");
     hstep_tensor_file *file = open_trace("trace.safetensors");

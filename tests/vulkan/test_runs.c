@@ -102,6 +102,19 @@ Test(runs, in_fp16_with_skips, .timeout = 300) {
     cr_assert_gt(train_both(&setup), 4);
 }
 
+/* Casts and slots of several formats side by side, products of all precisions, and skips. */
+Test(runs, in_a_mixture_by_place, .timeout = 300) {
+    static const hstep_precision_rule rules[] = {{"head", HSTEP_PRECISION_F64},
+                                                 {"*.attention.*", HSTEP_PRECISION_FP16},
+                                                 {"*.attention", HSTEP_PRECISION_F64},
+                                                 {"*.attention.value", HSTEP_PRECISION_BF16},
+                                                 {"*.feed_forward.up", HSTEP_PRECISION_FP16}};
+    hs_test_setup setup = setup_of(HSTEP_PRECISION_BF16);
+    setup.rules = rules;
+    setup.rule_count = sizeof rules / sizeof rules[0];
+    cr_assert_gt(train_both(&setup), 0);
+}
+
 Test(runs, of_windows_with_recomputed_blocks, .timeout = 300) {
     hs_test_setup setup = setup_of(HSTEP_PRECISION_BF16);
     setup.replicas = 2;

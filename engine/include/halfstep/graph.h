@@ -35,6 +35,22 @@ typedef uint32_t hstep_value;
 /** Most dimensions a tensor may have. */
 #define HSTEP_MAX_RANK 4
 
+/** A matrix product of a graph, or attention, whose products share one precision; by the name it was given. */
+typedef struct hstep_product {
+    char name[96];             /**< Of the operation. */
+    hstep_precision precision; /**< Of the product and of its adjoints. */
+} hstep_product;
+
+/**
+ * Precision by place: products whose names fit the pattern have this precision. In a pattern `*` stands for any
+ * characters, dots among them, also for none: "head", "blocks.0.*", "*.attention". Of rules that fit one product the
+ * last counts; a rule that fits none is an error.
+ */
+typedef struct hstep_precision_rule {
+    char pattern[96];          /**< A name, or several with `*`. */
+    hstep_precision precision; /**< Of products that fit. */
+} hstep_precision_rule;
+
 /** Symbolic dimension: sequences * length of the batch. */
 #define HSTEP_ROWS (-1)
 /** Symbolic dimension: sequences of the batch. */
@@ -144,6 +160,21 @@ HSTEP_API hstep_status hstep_graph_begin_block(hstep_graph *graph, hstep_error *
 
 /** Ends the block that hstep_graph_begin_block began. */
 HSTEP_API hstep_status hstep_graph_end_block(hstep_graph *graph, hstep_error *error);
+
+/**
+ * Gives every product declared so far whose name fits the pattern of hstep_precision_rule this precision in place of
+ * the one it was declared with. Before hstep_graph_set_loss, so that adjoints follow.
+ * @return HSTEP_ERROR_ARGUMENT, with the names there are, where none fits.
+ */
+HSTEP_API hstep_status hstep_graph_set_precision(hstep_graph *graph, const char *pattern, hstep_precision precision,
+                                                 hstep_error *error);
+
+/**
+ * The products in their order: at most `room` of them go to `products`, which may be NULL with room 0, and *count tells
+ * how many there are.
+ */
+HSTEP_API hstep_status hstep_graph_products(const hstep_graph *graph, hstep_product *products, size_t room,
+                                            size_t *count, hstep_error *error);
 
 /** The value that hstep_model_output returns. */
 HSTEP_API hstep_status hstep_graph_set_output(hstep_graph *graph, hstep_value value, hstep_error *error);

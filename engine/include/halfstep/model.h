@@ -28,7 +28,10 @@ typedef struct hstep_decoder_config {
     size_t feed_forward;       /**< Width of the feed-forward layers. */
     double rotary_base;        /**< Default 10000. */
     double rms_epsilon;        /**< Default 1e-5. */
-    hstep_precision precision; /**< Of all its products. */
+    hstep_precision precision; /**< Of all its products but those that `rules` fit. */
+    /** Precision by place, the caller's: patterns of the names that hstep_decoder_products lists. NULL for none. */
+    const hstep_precision_rule *rules;
+    size_t rule_count; /**< How many there are in `rules`. */
 } hstep_decoder_config;
 
 /** Distributions that parameters are drawn from. */
@@ -81,6 +84,20 @@ HSTEP_API hstep_status hstep_model_create_decoder(hstep_context *context, const 
 /** Takes over a graph that has its loss, so that the caller uses it no more. On failure it stays the caller's. */
 HSTEP_API hstep_status hstep_model_create(hstep_context *context, hstep_graph *graph, hstep_model **model,
                                           hstep_error *error);
+
+/**
+ * The products of a decoder, with the precision that the configuration gives them: for each layer i
+ * `blocks.i.attention.query`, `key` and `value`, `blocks.i.attention` (the scores and the mixing of values),
+ * `blocks.i.attention.output`, `blocks.i.feed_forward.gate`, `up` and `down`, and last `head`. At most `room` of them
+ * go to `products`, which may be NULL with room 0; `count` tells how many there are.
+ * @return The errors of hstep_model_create_decoder.
+ */
+HSTEP_API hstep_status hstep_decoder_products(const hstep_decoder_config *config, hstep_product *products, size_t room,
+                                              size_t *count, hstep_error *error);
+
+/** The same of any model. */
+HSTEP_API hstep_status hstep_model_products(const hstep_model *model, hstep_product *products, size_t room,
+                                            size_t *count, hstep_error *error);
 
 /** NULL is ignored. */
 HSTEP_API void hstep_model_destroy(hstep_model *model);

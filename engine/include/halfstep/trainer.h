@@ -79,6 +79,9 @@ typedef struct hstep_update {
 /** AdamW, schedule and scaler defaults for the precision; one replica, one micro-batch. */
 HSTEP_API hstep_trainer_config hstep_trainer_defaults(hstep_precision precision);
 
+/** The same for a model whose products differ in precision: that of fp16 where any of them is in fp16, else of bf16. */
+HSTEP_API hstep_trainer_config hstep_trainer_defaults_for(const hstep_model *model);
+
 /**
  * The model stays the caller's, must outlive the trainer, and has one trainer at a time.
  * @return HSTEP_ERROR_ARGUMENT naming the setting that was refused; HSTEP_ERROR_MISSING_GRADIENT naming a parameter
@@ -141,7 +144,8 @@ typedef struct hstep_explanation {
     hstep_overflow overflow;   /**< As hstep_trainer_update reports it. */
     size_t batch;              /**< Of the window, from 0; the window's number of batches where the norm overflows. */
     const char *operation;     /**< Its kind, such as "matmul", "attention_backward"; "square_sum" for the norm. */
-    hstep_precision precision; /**< Of the operation's products, or of the graph's first where it has none. */
+    hstep_precision precision; /**< Of the operation's products; where it has none, that of
+                                    hstep_trainer_defaults_for. */
     hstep_operand operands[HSTEP_MAX_OPERANDS]; /**< Inputs, then outputs. */
     size_t operand_count;                       /**< How many there are. */
 } hstep_explanation;

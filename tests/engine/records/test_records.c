@@ -179,7 +179,7 @@ Test(records, run_says_everything) {
         {.name = "steps", .kind = HSTEP_SETTING_INTEGER, .integer = 500},
         {.name = "quiet", .kind = HSTEP_SETTING_BOOLEAN, .boolean = 2},
     };
-    const hstep_decoder_config decoder = {258, 128, 4, 4, 0, 384, 10000, 1e-5, HSTEP_PRECISION_FP16};
+    const hstep_decoder_config decoder = {258, 128, 4, 4, 0, 384, 10000, 1e-5, HSTEP_PRECISION_FP16, NULL, 0};
     const hstep_lever levers[] = {
         {.name = "cpu.portable", .exact = 1, .state = HSTEP_LEVER_ACTIVE, .reason = "always there"},
         {.name = "cpu.amx", .state = HSTEP_LEVER_ABSENT}};
@@ -225,6 +225,34 @@ Test(records, run_says_everything) {
     cr_assert_str_eq(text_of(source, "checksum"), "0000000000000abc");
     cr_assert_eq(number_of(source, "unigram_loss"), 3.25);
     cr_assert_eq(integer_of(line, "seed"), INT64_MAX);
+    json_decref(line);
+}
+
+/* A gated lever of f64 keeps the bits of a run in bf16, and not those of one whose head is in f64. */
+Test(records, precisions_by_place_count_for_the_bits) {
+    const hstep_lever_gate gate = {.precision = HSTEP_PRECISION_F64};
+    const hstep_lever lever = {.name = "cpu.openblas", .state = HSTEP_LEVER_ACTIVE, .gate = &gate};
+    const hstep_precision_rule rule = {"head", HSTEP_PRECISION_F64};
+    hstep_decoder_config decoder = {258, 128, 4, 4, 0, 384, 10000, 1e-5, HSTEP_PRECISION_BF16, &rule, 1};
+    const hstep_run_record run = {.precision = HSTEP_PRECISION_BF16,
+                                  .decoder = &decoder,
+                                  .backend = "cpu",
+                                  .device = "d",
+                                  .levers = &lever,
+                                  .lever_count = 1};
+    cr_assert_eq(hstep_records_write_run(records, &run, NULL), HSTEP_OK);
+    json_t *line = parse_line(0);
+    cr_assert(json_is_false(json_object_get(line, "reference_bits")));
+    const json_t *place = json_array_get(json_object_get(line, "precision_for"), 0);
+    cr_assert_str_eq(text_of(place, "operations"), "head");
+    cr_assert_str_eq(text_of(place, "precision"), "f64");
+    json_decref(line);
+    cr_assert_eq(hstep_records_open(path, &records, NULL), HSTEP_OK);
+    decoder.rule_count = 0;
+    cr_assert_eq(hstep_records_write_run(records, &run, NULL), HSTEP_OK);
+    line = parse_line(0);
+    cr_assert(json_is_true(json_object_get(line, "reference_bits")));
+    cr_assert_null(json_object_get(line, "precision_for"));
     json_decref(line);
 }
 

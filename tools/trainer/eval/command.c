@@ -137,11 +137,12 @@ int hs_eval(int argc, char **argv) {
     if (status == HS_EXIT_DONE && checkpoint != NULL) {
         hs_loaded_model loaded;
         hs_interrupt_watch();
-        status = hs_model_load(checkpoint, &s.model, &loaded);
+        status = hs_model_load("eval", checkpoint, &s.model, &loaded);
         if (status == HS_EXIT_DONE)
             status = evaluate_on(&s, &loaded);
         hs_model_unload(&loaded);
     }
     free(s.data.items);
+    free(s.model.precision_for.items);
     return status;
 }

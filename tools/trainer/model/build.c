@@ -8,15 +8,17 @@ hstep_status hs_context_of(const hs_options *o, const char *levers, size_t vocab
     const uint64_t kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
     const uint64_t depths[] = {o->width, o->width / o->heads * kv_heads, o->feed_forward, vocabulary, rows};
     enum { DEPTHS = sizeof depths / sizeof depths[0] };
-    hstep_product_depth products[DEPTHS];
-    for (size_t i = 0; i < DEPTHS; ++i)
-        products[i] = (hstep_product_depth){(hstep_precision)o->precision, depths[i]};
+    hstep_product_depth products[HS_PRECISIONS * DEPTHS];
+    size_t count = 0;
+    for (int precision = 0; precision < HS_PRECISIONS; ++precision)
+        for (size_t i = 0; i < (rows > 0 ? DEPTHS : DEPTHS - 1) && o->in_use[precision]; ++i)
+            products[count++] = (hstep_product_depth){(hstep_precision)precision, depths[i]};
     const hstep_context_options options = {.backend = (hstep_backend)o->backend,
                                            .device = strcmp(o->device, "any") != 0 ? o->device : NULL,
                                            .threads = (unsigned)o->threads,
                                            .levers = levers,
                                            .products = products,
-                                           .product_count = rows > 0 ? DEPTHS : DEPTHS - 1};
+                                           .product_count = count};
     return hstep_context_create(&options, context, error);
 }
 
@@ -29,6 +31,8 @@ hstep_decoder_config hs_decoder_of(const hs_options *o, size_t vocabulary) {
     decoder.kv_heads = o->kv_heads != 0 ? o->kv_heads : o->heads;
     decoder.feed_forward = o->feed_forward;
     decoder.precision = (hstep_precision)o->precision;
+    decoder.rules = o->rules;
+    decoder.rule_count = o->rule_count;
     return decoder;
 }
 

@@ -7,6 +7,7 @@
 #include "trainer/checkpoints/stored.h"
 #include "trainer/exit.h"
 #include "trainer/model/build.h"
+#include "trainer/options/places.h"
 #include "trainer/report.h"
 
 static int refuse(const char *path, const char *why) {
@@ -43,12 +44,23 @@ int hs_model_vocabulary(const char *path, size_t *vocabulary) {
     return there ? HS_EXIT_DONE : refuse(path, "it has no tensor token_embedding.weight of two dimensions");
 }
 
-static void choose(const hs_model_choices *choices, hs_options *options) {
+/* `file` is where precisions by place come from if the choices do not say them. */
+static int choose(const char *command, const char *file, const hs_model_choices *choices, hs_options *options) {
+    const bool chosen = choices->precision_for.count > 0;
     if (choices->precision >= 0)
         options->precision = choices->precision;
+    if (choices->precision >= 0 || chosen)
+        options->precision_for.count = 0;
+    for (size_t i = 0; i < choices->precision_for.count; ++i) {
+        hs_refusal refusal;
+        if (!hs_option_put_text(hs_option_find("precision-for"), choices->precision_for.items[i],
+                                &options->precision_for, &refusal))
+            return hs_report_no_memory();
+    }
     options->backend = choices->backend;
     options->threads = choices->threads;
     options->levers = choices->levers;
+    return hs_places_read(options, command, chosen ? NULL : file);
 }
 
 static int make_model(const char *path, hs_loaded_model *loaded) {
@@ -72,7 +84,7 @@ int hs_model_check_options(const char *path, const hs_options *o) {
     return HS_EXIT_DONE;
 }
 
-int hs_model_load(const char *path, const hs_model_choices *choices, hs_loaded_model *loaded) {
+int hs_model_load(const char *command, const char *path, const hs_model_choices *choices, hs_loaded_model *loaded) {
     char file[HS_PATH_ROOM];
     *loaded = (hs_loaded_model){.vocabulary = 0};
     int status = hs_model_find(path, file, sizeof file);
@@ -87,8 +99,8 @@ int hs_model_load(const char *path, const hs_model_choices *choices, hs_loaded_m
     if (status != HS_EXIT_DONE)
         return status;
     loaded->is_text = loaded->vocabulary == HSTEP_BYTE_VOCABULARY && o->token_type <= HSTEP_TOKENS_BYTES;
-    choose(choices, &loaded->options);
-    return make_model(file, loaded);
+    status = choose(command, file, choices, &loaded->options);
+    return status == HS_EXIT_DONE ? make_model(file, loaded) : status;
 }
 
 void hs_model_unload(hs_loaded_model *loaded) {

@@ -8,8 +8,9 @@
 
 /* How it is to compute, whatever it was trained with. */
 typedef struct hs_model_choices {
-    int precision; /* hstep_precision; -1: as it was trained */
-    int backend;   /* hstep_backend */
+    int precision;          /* hstep_precision, everywhere; -1: as it was trained */
+    hs_texts precision_for; /* exceptions, in place of those it was trained with */
+    int backend;            /* hstep_backend */
     uint64_t threads;
     const char *levers;
 } hs_model_choices;
@@ -35,7 +36,7 @@ int hs_model_check_options(const char *path, const hs_options *options);
  * `path` is a checkpoint, or a folder, of which the newest one that verifies is taken. Returns HS_EXIT_DONE or reports;
  * hs_model_unload in either case.
  */
-int hs_model_load(const char *path, const hs_model_choices *choices, hs_loaded_model *loaded);
+int hs_model_load(const char *command, const char *path, const hs_model_choices *choices, hs_loaded_model *loaded);
 
 void hs_model_unload(hs_loaded_model *loaded);
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <halfstep/graph.h>
 #include <halfstep/optim.h>
 
 /* Texts of an option that may be repeated. */
@@ -19,7 +20,7 @@ typedef struct hs_texts {
     size_t count;
 } hs_texts;
 
-enum { HS_OPTIONS_MAX = 64 };
+enum { HS_OPTIONS_MAX = 64, HS_PRECISIONS = 3 };
 
 /* Where a value came from; a stronger source replaces what a weaker one said. */
 typedef enum hs_source { HS_SOURCE_DEFAULT, HS_SOURCE_CHECKPOINT, HS_SOURCE_CONFIG, HS_SOURCE_COMMAND_LINE } hs_source;
@@ -39,7 +40,7 @@ typedef struct hs_resumed {
 } hs_resumed;
 
 typedef struct hs_options {
-    hs_texts data, eval_data;
+    hs_texts data, eval_data, precision_for;
     double held_out;
     int token_type; /* hstep_token_type */
     uint64_t vocabulary;
@@ -47,6 +48,10 @@ typedef struct hs_options {
     uint64_t layers, width, heads, kv_heads, feed_forward, context;
     int precision; /* hstep_precision */
     int init;      /* hstep_initialization */
+    /* trainer/options/places.h makes these of precision_for: */
+    hstep_precision_rule *rules;
+    size_t rule_count;
+    bool in_use[HS_PRECISIONS]; /* by hstep_precision: products have it */
 
     uint64_t steps, batch_size, micro_batches, replicas;
     int schedule;  /* hstep_schedule_kind */

@@ -4,6 +4,7 @@
 
 #include "trainer/checkpoints/stored.h"
 #include "trainer/exit.h"
+#include "trainer/options/places.h"
 #include "trainer/options/options.h"
 #include "trainer/options/words.h"
 #include "trainer/report.h"
@@ -23,20 +24,26 @@ static void set_defaults(hs_options *options) {
             hs_option_store_text(&table[i], table[i].initial, HS_SOURCE_DEFAULT, options, &refusal);
 }
 
-/* Defaults that depend on other options, which are only known now. */
-static void set_dependent_defaults(hs_options *options) {
+/* Defaults without --data. */
+static void set_builtin_defaults(hs_options *options) {
+    size_t count;
+    const hs_option *table = hs_option_table(&count);
+    hs_refusal refusal;
+    for (size_t i = 0; i < count && options->data.count == 0; ++i)
+        if (options->sources[i] == HS_SOURCE_DEFAULT && table[i].builtin_initial != NULL)
+            hs_option_store_text(&table[i], table[i].builtin_initial, HS_SOURCE_DEFAULT, options, &refusal);
+}
+
+/* Defaults by the precisions in use, which are only known now. */
+static void set_scaler_defaults(hs_options *options) {
     size_t count;
     const hs_option *table = hs_option_table(&count);
     for (size_t i = 0; i < count; ++i) {
-        if (options->sources[i] != HS_SOURCE_DEFAULT)
-            continue;
-        hs_refusal refusal;
-        if (table[i].builtin_initial != NULL && options->data.count == 0)
-            hs_option_store_text(&table[i], table[i].builtin_initial, HS_SOURCE_DEFAULT, options, &refusal);
-        if (!table[i].by_precision)
+        if (options->sources[i] != HS_SOURCE_DEFAULT || !table[i].by_precision)
             continue;
         char text[32];
-        hs_option_scaler_default(&table[i], (hstep_precision)options->precision, text, sizeof text);
+        hs_refusal refusal;
+        hs_option_scaler_default(&table[i], hs_places_scaled(options), text, sizeof text);
         hs_option_store_text(&table[i], text, HS_SOURCE_DEFAULT, options, &refusal);
     }
 }
@@ -128,7 +135,11 @@ static int read_all(const said *list, size_t count, hs_options *options) {
         status = hs_stored_read(options);
     if (status != HS_EXIT_DONE)
         return status;
-    set_dependent_defaults(options);
+    set_builtin_defaults(options);
+    status = hs_places_read(options, "train", NULL);
+    if (status != HS_EXIT_DONE)
+        return status;
+    set_scaler_defaults(options);
     shorten_warmup(options);
     return hs_options_check(options);
 }
@@ -149,6 +160,8 @@ int hs_options_parse(int argc, char **argv, hs_options *options) {
 void hs_options_free(hs_options *options) {
     free(options->data.items);
     free(options->eval_data.items);
+    free(options->precision_for.items);
+    free(options->rules);
     json_decref(options->config_root);
     hs_stored_free(options);
 }

@@ -33,6 +33,11 @@
      CHOICE(model.precision, hs_precision_choices),                                                                    \
      .argument = "P",                                                                                                  \
      .help = "How matrix products round; without it: as in training"},                                                 \
+        {.name = "precision-for",                                                                                      \
+         .group = "Run",                                                                                               \
+         TEXTS(model.precision_for),                                                                                   \
+         .argument = "LIST",                                                                                           \
+         .help = "Precision by place, as in trainer train; without it and --precision: as in training"},               \
         BACKEND_ROW(model.backend, .group = "Run", .initial = "auto", .help = "What computes"),                        \
         THREADS_ROW(model.threads, .group = "Run", .initial = "0",                                                     \
                     .help = "Processor threads; 0: as many as the process may use"),                                   \

@@ -51,6 +51,9 @@ static const hs_option TABLE[] = {
 
     {.name = "precision", .group = "Model", CHOICE(precision, hs_precision_choices), .argument = "P", .initial = "bf16",
      .help = "How matrix products round"},
+    {.name = "precision-for", .group = "Model", TEXTS(precision_for), .argument = "LIST", .initial = "none",
+     .help = "Precision by place: NAME=P, commas between several, such as 'head=f64,blocks.0.*=fp16', where * stands "
+             "for any characters; of those that fit a product the last counts; may be repeated"},
     {.name = "layers", .group = "Model", COUNT(layers, 1, 1024), .argument = "N", .initial = "4", .builtin_initial = "2",
      .help = "Decoder blocks"},
     {.name = "width", .group = "Model", COUNT(width, 2, HS_MANY), .argument = "N", .initial = "128", .builtin_initial = "64",

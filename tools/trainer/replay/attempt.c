@@ -12,6 +12,7 @@
 #include "trainer/exit.h"
 #include "trainer/model/build.h"
 #include "trainer/model/load.h"
+#include "trainer/options/places.h"
 #include "trainer/report.h"
 
 static int refuse(const hs_attempt *a, const char *why) {
@@ -164,6 +165,8 @@ static int open_file(hs_attempt *a, const hstep_tensor_file *file, const hs_atte
         status = hs_stored_load(a->path, &a->options);
     if (status == HS_EXIT_DONE)
         status = hs_model_check_options(a->path, &a->options);
+    if (status == HS_EXIT_DONE)
+        status = hs_places_read(&a->options, "replay", a->path);
     if (status != HS_EXIT_DONE)
         return status;
     choose(choices, &a->options);

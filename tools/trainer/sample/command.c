@@ -239,11 +239,12 @@ int hs_sample(int argc, char **argv) {
     if (status == HS_EXIT_DONE && checkpoint != NULL) {
         hs_loaded_model loaded;
         hs_interrupt_watch();
-        status = hs_model_load(checkpoint, &s.model, &loaded);
+        status = hs_model_load("sample", checkpoint, &s.model, &loaded);
         if (status == HS_EXIT_DONE)
             status = sample_from(&s, &loaded);
         hs_model_unload(&loaded);
     }
     free(s.stops.items);
+    free(s.model.precision_for.items);
     return status;
 }

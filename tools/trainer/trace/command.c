@@ -7,6 +7,7 @@
 #include "trainer/model/build.h"
 #include "trainer/model/target.h"
 #include "trainer/options/command.h"
+#include "trainer/options/places.h"
 #include "trainer/report.h"
 #include "trainer/trace/subject.h"
 #include "trainer/trace/values.h"
@@ -40,6 +41,8 @@ static const hs_option table[] = {
      .help = "Tokens in a sequence"},
     {.name = "precision", .group = "Run", CHOICE(options.precision, hs_precision_choices), .argument = "P",
      .initial = "f64", .help = "How matrix products round"},
+    {.name = "precision-for", .group = "Run", TEXTS(options.precision_for), .argument = "LIST", .initial = "none",
+     .help = "Precision by place, as in trainer train"},
     BACKEND_ROW(options.backend, .group = "Run", .initial = "auto", .help = "What computes"),
     THREADS_ROW(options.threads, .group = "Run", .initial = "0",
                 .help = "Processor threads; 0: as many as the process may use"),
@@ -84,13 +87,18 @@ static char *describe(const hs_subject *subject) {
 
 static int write_file(const hs_subject *subject, const hs_values *values) {
     const hs_options *o = &subject->options;
-    char *configuration = describe(subject);
+    /* Results are as exact as their least exact product. */
+    const hstep_precision least =
+        o->precision != HSTEP_PRECISION_F64 ? (hstep_precision)o->precision : hs_places_scaled(o);
+    char precision[512], *configuration = describe(subject);
+    hs_places_describe(o, precision, sizeof precision);
     if (configuration == NULL)
         return hs_report_no_memory();
     const hstep_tensor_text texts[] = {
         {"schema", "halfstep.trace/1"},
         {"version", hstep_version()},
-        {"precision", hstep_precision_name((hstep_precision)o->precision)},
+        {"precision", hstep_precision_name(least)},
+        {"precision_by_place", precision},
         {"backend", hstep_context_backend_name(subject->context)},
         {"levers", hstep_context_lever_set(subject->context)},
         {"configuration", configuration},
@@ -104,8 +112,8 @@ static int write_file(const hs_subject *subject, const hs_values *values) {
     if (status != HSTEP_OK)
         return hs_report_error(&error);
     if (!o->quiet)
-        hs_report("'%s': %zu tensors in %s, %s", o->out, values->count,
-                  hstep_precision_name((hstep_precision)o->precision), hstep_context_backend_name(subject->context));
+        hs_report("'%s': %zu tensors in %s, %s", o->out, values->count, precision,
+                  hstep_context_backend_name(subject->context));
     return HS_EXIT_DONE;
 }
 
@@ -136,5 +144,6 @@ int hs_trace_forward(int argc, char **argv) {
         hs_subject_close(&subject);
     }
     free(s.options.data.items);
+    free(s.options.precision_for.items);
     return status;
 }

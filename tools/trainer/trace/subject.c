@@ -8,6 +8,7 @@
 #include "trainer/exit.h"
 #include "trainer/model/build.h"
 #include "trainer/model/load.h"
+#include "trainer/options/places.h"
 #include "trainer/report.h"
 #include "trainer/trace/integers.h"
 
@@ -115,8 +116,11 @@ int hs_subject_open(const hs_trace_settings *s, hs_subject *subject) {
 static int make_model(const hs_trace_settings *s, hs_subject *subject) {
     const hs_options *o = &subject->options;
     const size_t rows = s->gradients ? o->batch_size * o->context : 0;
-    const hstep_decoder_config decoder = hs_decoder_of(o, o->vocabulary);
     hstep_error error = {0};
+    const int places = hs_places_read(&subject->options, "trace-forward", NULL);
+    if (places != HS_EXIT_DONE)
+        return places;
+    const hstep_decoder_config decoder = hs_decoder_of(o, o->vocabulary);
     if (hs_context_of(o, o->levers, o->vocabulary, rows, &subject->context, &error) != HSTEP_OK)
         return hs_report_error(&error);
     hstep_status status = hstep_model_create_decoder(subject->context, &decoder, &subject->model, &error);
@@ -189,4 +193,5 @@ void hs_subject_close(hs_subject *subject) {
     hstep_context_destroy(subject->context);
     free(subject->tokens);
     free(subject->targets);
+    free(subject->options.rules);
 }

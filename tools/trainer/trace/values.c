@@ -148,7 +148,7 @@ static hstep_status add_gradient(hs_values *values, const hs_subject *subject, h
 
 static hstep_status add_gradients(const hs_trace_settings *s, hs_values *values, const hs_subject *subject,
                                   hstep_error *error) {
-    hstep_trainer_config config = hstep_trainer_defaults((hstep_precision)s->options.precision);
+    hstep_trainer_config config = hstep_trainer_defaults_for(subject->model);
     if (s->loss_scale != 0)
         config.scaler = (hstep_scaler){.initial = s->loss_scale,
                                        .minimum = 1,

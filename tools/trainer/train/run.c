@@ -121,8 +121,7 @@ hstep_status hs_run_create(const hs_options *options, hs_run *run, hstep_error *
                       6.0 * (double)hstep_model_scalar_count(run->model) *
                           (double)(run->window_count * run->batch_tokens));
     run->start = hs_now();
-    hs_progress_start(&run->progress, run->context, (hstep_precision)options->precision, run->tally.steps,
-                      options->steps, options->quiet);
+    hs_progress_start(&run->progress, run->context, options->in_use, run->tally.steps, options->steps, options->quiet);
     return HSTEP_OK;
 }
 

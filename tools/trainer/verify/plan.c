@@ -5,6 +5,7 @@
 
 #include "trainer/exit.h"
 #include "trainer/model/build.h"
+#include "trainer/options/places.h"
 #include "trainer/report.h"
 
 /* Names of all levers that a selection has to speak of. */
@@ -38,7 +39,7 @@ static int make_reference(hs_verification *v) {
     if (v->settings->reference == HS_VERIFY_CPU_REFERENCE)
         side->options.backend = HSTEP_BACKEND_CPU_REFERENCE;
     if (v->settings->against >= 0) {
-        side->options.precision = v->settings->against;
+        hs_places_clear(&side->options, (hstep_precision)v->settings->against);
         side->options.scaler = hstep_scaler_defaults((hstep_precision)v->settings->against);
     }
     return make_side(v, side, "exact");
@@ -130,13 +131,15 @@ static int plan_levers(hs_verification *v, hs_options *options) {
 }
 
 static int plan_precision(hs_verification *v) {
+    char name[64];
     v->sides = calloc(2, sizeof *v->sides);
     if (v->sides == NULL)
         return hs_report_no_memory();
     const int status = make_reference(v);
     if (status != HS_EXIT_DONE)
         return status;
-    return make_side(v, new_side(v, hstep_precision_name((hstep_precision)v->settings->options.precision)), "exact");
+    hs_places_describe(&v->settings->options, name, sizeof name);
+    return make_side(v, new_side(v, name), "exact");
 }
 
 int hs_verification_plan(hs_verify_settings *settings, hs_verification *v) {

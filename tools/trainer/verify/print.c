@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "trainer/exit.h"
+#include "trainer/options/places.h"
 #include "trainer/report.h"
 
 enum { FIGURE = 40, NAME = 22 };
@@ -71,9 +72,11 @@ static void print_side(const hs_side *side, double within) {
 void hs_verification_print(const hs_verification *v) {
     const hs_verify_settings *s = v->settings;
     const hs_side *reference = &v->sides[0];
+    char precision[200];
+    hs_places_describe(&s->options, precision, sizeof precision);
     printf("%s against %s with exact levers on %s, %s; %" PRIu64 " steps on %s, seed %" PRIu64 "\n\n",
-           s->against >= 0 ? hstep_precision_name((hstep_precision)s->options.precision) : "levers",
-           hstep_precision_name((hstep_precision)reference->options.precision),
+           s->against >= 0 ? precision : "levers",
+           s->against >= 0 ? hstep_precision_name((hstep_precision)reference->options.precision) : precision,
            hstep_context_backend_name(reference->context), hstep_context_device_name(reference->context),
            s->options.steps, data_of(v), s->options.seed);
     printf("%-*s  %-8s  %-21s  %-10s  %-16s  %-6s  %-13s  %-12s  %s\n", NAME, "side", "verdict", "gap of loss curves",
@@ -106,8 +109,9 @@ static json_t *tokens_of(const hs_side *side) {
 }
 
 static json_t *side_as_json(const hs_side *side) {
-    json_t *object = json_pack("{s:s, s:s}", "name", side->name, "precision",
-                               hstep_precision_name((hstep_precision)side->options.precision));
+    char precision[512];
+    hs_places_describe(&side->options, precision, sizeof precision);
+    json_t *object = json_pack("{s:s, s:s}", "name", side->name, "precision", precision);
     if (side->rejection[0] != '\0')
         return object;
     json_object_set_new(object, "backend", json_string(hstep_context_backend_name(side->context)));

@@ -129,9 +129,9 @@ static int check(hs_verify_settings *s) {
         o->steps = 500;
     if (s->against >= 0 && s->levers.count > 0)
         return hs_report_usage("verify", "--against judges a precision and --lever a lever: give one of them");
-    if (s->against >= 0 && o->precision == s->against)
+    if (s->against >= 0 && o->in_use[s->against] && o->in_use[0] + o->in_use[1] + o->in_use[2] == 1)
         return hs_report_usage("verify", "--precision %s against itself shows nothing: give another --precision",
-                               hstep_precision_name((hstep_precision)o->precision));
+                               hstep_precision_name((hstep_precision)s->against));
     return HS_EXIT_DONE;
 }
 

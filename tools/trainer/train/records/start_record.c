@@ -39,7 +39,7 @@ static hstep_setting setting_of(const hs_option *option, const hs_options *optio
 }
 
 /* Several texts as one, from malloc; NULL for none. False without memory. */
-static bool join(const hs_texts *texts, char **joined) {
+static bool join(const hs_texts *texts, const char *between, char **joined) {
     *joined = NULL;
     if (texts->count == 0)
         return true;
@@ -48,7 +48,7 @@ static bool join(const hs_texts *texts, char **joined) {
         size += strlen(texts->items[i]) + 3;
     *joined = calloc(1, size);
     for (size_t i = 0; i < texts->count && *joined != NULL; ++i)
-        used += (size_t)snprintf(*joined + used, size - used, "%s%s", i == 0 ? "" : " + ", texts->items[i]);
+        used += (size_t)snprintf(*joined + used, size - used, "%s%s", i == 0 ? "" : between, texts->items[i]);
     return *joined != NULL;
 }
 
@@ -95,22 +95,28 @@ static hstep_status write_resume(hs_run *run, hstep_error *error) {
 
 static hstep_status write_settings(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
-    char *data = NULL, *eval_data = NULL;
+    char *data = NULL, *eval_data = NULL, *precision_for = NULL;
     hstep_status status = HSTEP_OK;
-    if (join(&o->data, &data) && join(&o->eval_data, &eval_data)) {
+    if (join(&o->data, " + ", &data) && join(&o->eval_data, " + ", &eval_data) &&
+        join(&o->precision_for, ",", &precision_for)) {
         hstep_setting settings[HS_OPTIONS_MAX];
         size_t rows, count = 0;
         const hs_option *table = hs_option_table(&rows);
-        for (size_t i = 0; i < rows; ++i)
+        for (size_t i = 0; i < rows; ++i) {
+            const void *value = hs_option_value(&table[i], o);
             if (strcmp(table[i].name, "help") != 0)
-                settings[count++] =
-                    setting_of(&table[i], o, hs_option_value(&table[i], o) == &o->data ? data : eval_data);
+                settings[count++] = setting_of(&table[i], o,
+                                               value == &o->data        ? data
+                                               : value == &o->eval_data ? eval_data
+                                                                        : precision_for);
+        }
         status = write_run(run, settings, count, data, error);
     } else {
         status = hs_no_memory(error);
     }
     free(data);
     free(eval_data);
+    free(precision_for);
     return status;
 }
 

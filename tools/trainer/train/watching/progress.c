@@ -14,10 +14,10 @@ static const double TERMINAL_SECONDS = 0.1, PLAIN_SECONDS = 10;
 
 enum { BAR = 20, SHORTEST_BAR = 4, LINE = 240 };
 
-/* A gated lever counts where it serves the run's precision. */
-static bool takes_part(const hstep_lever *lever, hstep_precision precision) {
+/* A gated lever counts where it serves a precision of the run. */
+static bool takes_part(const hstep_lever *lever, const bool in_use[HS_PRECISIONS]) {
     return lever->state == HSTEP_LEVER_ACTIVE &&
-           (lever->exact || (lever->gate != NULL && lever->gate->precision == precision));
+           (lever->exact || (lever->gate != NULL && in_use[lever->gate->precision]));
 }
 
 /* Whether another active lever stands for this one too: cpu.avx512 for cpu.avx512-bf16. Bits are the same with both. */
@@ -33,28 +33,28 @@ static bool stands_behind_another(const hstep_lever *lever, const hstep_lever *l
 
 /* The family before the dot in a lever's name is that of the backend, which stands there already. A tilde says that
  * the bits are not the reference's. */
-static void describe_computer(const hstep_context *context, hstep_precision precision, char *text, size_t size) {
+static void describe_computer(const hstep_context *context, const bool in_use[HS_PRECISIONS], char *text, size_t size) {
     snprintf(text, size, "%s", hstep_context_backend_name(context));
     const hstep_lever *levers;
     const size_t count = hstep_context_levers(context, &levers);
     for (size_t i = 0; i < count; ++i) {
         const size_t used = strlen(text);
         const char *dot = strrchr(levers[i].name, '.');
-        if (takes_part(&levers[i], precision) && !stands_behind_another(&levers[i], levers, count))
+        if (takes_part(&levers[i], in_use) && !stands_behind_another(&levers[i], levers, count))
             snprintf(text + used, size - used, "%c%s", levers[i].exact ? '+' : '~',
                      dot != NULL ? dot + 1 : levers[i].name);
     }
 }
 
 /* What a person should know before a long run: bits that are not the reference's, and kernels found wrong. */
-static void say_levers(hs_progress *progress, const hstep_context *context, hstep_precision precision) {
+static void say_levers(hs_progress *progress, const hstep_context *context, const bool in_use[HS_PRECISIONS]) {
     const hstep_lever *levers;
     const size_t count = hstep_context_levers(context, &levers);
     for (size_t i = 0; i < count; ++i) {
         if (levers[i].state == HSTEP_LEVER_REJECTED)
             hs_progress_say(progress, "lever %s is rejected, the exact kernels run: %s", levers[i].name,
                             levers[i].reason);
-        else if (!levers[i].exact && takes_part(&levers[i], precision))
+        else if (!levers[i].exact && takes_part(&levers[i], in_use))
             hs_progress_say(progress,
                             "lever %s is active: results keep the policy's bounds, not the reference's bits "
                             "(--levers exact keeps them)",
@@ -62,11 +62,11 @@ static void say_levers(hs_progress *progress, const hstep_context *context, hste
     }
 }
 
-void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t done,
-                       uint64_t steps, bool quiet) {
+void hs_progress_start(hs_progress *progress, const hstep_context *context, const bool in_use[HS_PRECISIONS],
+                       uint64_t done, uint64_t steps, bool quiet) {
     *progress = (hs_progress){.quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1, .before = done, .steps = steps};
-    describe_computer(context, precision, progress->computer, sizeof progress->computer);
-    say_levers(progress, context, precision);
+    describe_computer(context, in_use, progress->computer, sizeof progress->computer);
+    say_levers(progress, context, in_use);
     progress->start = progress->shown = hs_now();
 }
 

@@ -9,6 +9,8 @@
 
 #include <halfstep/halfstep.h>
 
+#include "trainer/options/options.h"
+
 typedef struct hs_progress {
     bool quiet, terminal, drawn;
     uint64_t before;     /* steps of earlier parts of the run */
@@ -20,8 +22,8 @@ typedef struct hs_progress {
     double paused;       /* seconds that were no training */
 } hs_progress;
 
-void hs_progress_start(hs_progress *progress, const hstep_context *context, hstep_precision precision, uint64_t done,
-                       uint64_t steps, bool quiet);
+void hs_progress_start(hs_progress *progress, const hstep_context *context, const bool in_use[HS_PRECISIONS],
+                       uint64_t done, uint64_t steps, bool quiet);
 
 /* After every attempt. */
 void hs_progress_update(hs_progress *progress, const hstep_update *update, uint64_t skipped);
