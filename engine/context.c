@@ -97,6 +97,8 @@ hstep_status hs_context_reference(hstep_context *context, hs_backend **reference
 }
 
 hstep_status hstep_devices_list(hstep_device **devices, size_t *count, hstep_error *error) {
+    HS_RETURN_IF(devices == NULL || count == NULL, error, HSTEP_ERROR_ARGUMENT,
+                 "hstep_devices_list needs places for the devices and their number");
     return hs_vulkan_list(devices, count, error);
 }
 

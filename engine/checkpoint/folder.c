@@ -20,10 +20,12 @@ enum { LEAST_DIGITS = 8, MOST_DIGITS = 19 };
 
 hstep_status hstep_checkpoint_path(const char *folder, uint64_t step, char *path, size_t size, hstep_error *error) {
     HS_RETURN_IF(folder == NULL || path == NULL, error, HSTEP_ERROR_ARGUMENT, "a checkpoint's path needs a folder");
-    const int length = snprintf(path, size, "%s/%s%0*" PRIu64 "%s", folder, START, LEAST_DIGITS, step, ENDING);
+    static const char form[] = "%s/%s%0*" PRIu64 "%s";
+    const int length = snprintf(NULL, 0, form, folder, START, LEAST_DIGITS, step, ENDING);
     HS_RETURN_IF(length < 0 || (size_t)length >= size, error, HSTEP_ERROR_ARGUMENT,
                  "the path of a checkpoint in '%s' does not fit into %zu bytes; choose a shorter folder",
                  hs_show_path(folder).text, size);
+    (void)snprintf(path, size, form, folder, START, LEAST_DIGITS, step, ENDING);
     return HSTEP_OK;
 }
 

@@ -146,10 +146,11 @@ HSTEP_API hstep_status hstep_model_initialize(hstep_model *model, hstep_initiali
 HSTEP_API hstep_status hstep_model_checksum(hstep_model *model, uint64_t *checksum, hstep_error *error);
 
 /**
- * The loss's sum over the batch, and the weight (number of targets, or hstep_batch.weight) to divide it by.
+ * The loss's sum over the batch, and the weight (number of targets, or hstep_batch.weight) to divide it by, which is 0
+ * where no target counts.
  * @return HSTEP_ERROR_SHAPE for a batch without rows, HSTEP_ERROR_ARGUMENT for an input that is missing or unknown,
- *         HSTEP_ERROR_TOKEN, HSTEP_ERROR_NO_TARGETS, HSTEP_ERROR_NONFINITE_FORWARD with the operation's name,
- *         HSTEP_ERROR_MEMORY. *sum and *weight are then untouched.
+ *         HSTEP_ERROR_TOKEN, HSTEP_ERROR_NONFINITE_FORWARD with the operation's name, HSTEP_ERROR_MEMORY. *sum and
+ *         *weight are then untouched.
  */
 HSTEP_API hstep_status hstep_model_loss(hstep_model *model, const hstep_batch *batch, double *sum, double *weight,
                                         hstep_error *error);

@@ -94,7 +94,8 @@ HSTEP_API size_t hstep_tensor_file_find(const hstep_tensor_file *file, const cha
 
 /**
  * Elements first..first+count-1 of a tensor, row-major. F64, F32, F16 and BF16 are widened exactly; other types are
- * HSTEP_ERROR_ARGUMENT. No checksum is looked at: call hstep_tensor_file_verify before.
+ * HSTEP_ERROR_ARGUMENT. No checksum is looked at: call hstep_tensor_file_verify before. Where the file itself fails
+ * (HSTEP_ERROR_INPUT_FILE), some of `values` may have been written.
  */
 HSTEP_API hstep_status hstep_tensor_file_read(const hstep_tensor_file *file, size_t index, uint64_t first, size_t count,
                                               double *values, hstep_error *error);
