@@ -134,6 +134,8 @@ Test(failing_calls, models, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_checksum(run.model, NULL, e));
 }
 
+static void never_shown(void *data, const hstep_traced_value *value) { *(double *)data = value->values[0]; }
+
 /* Losses and outputs that cannot be computed; the last one because a weight is infinite. */
 Test(failing_calls, passes, .init = start, .fini = stop) {
     hs_test_places *o = &hs_test_out;
@@ -148,6 +150,8 @@ Test(failing_calls, passes, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_TOKEN, hstep_model_output(run.model, &bad, o->numbers, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_output(run.model, &good, NULL, e));
     hs_test_refuses(HSTEP_ERROR_SHAPE, hstep_model_prepare_loss(run.model, 0, 3, e));
+    hs_test_refuses(HSTEP_ERROR_TOKEN, hstep_model_trace(run.model, &bad, never_shown, &o->sum, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_trace(run.model, &good, NULL, &o->sum, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_prepare_loss(NULL, 1, 3, e));
 
     hstep_error error = {0};
@@ -215,6 +219,9 @@ Test(failing_calls, updates, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_MISSING_GRADIENT, hstep_trainer_commit(run.trainer, &o->update, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_commit(run.trainer, NULL, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_clear(NULL, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_trace(run.trainer, &o->trace, e)); /* was not traced */
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_trace(run.trainer, NULL, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_set_trace(NULL, 1, e));
 
     /* Between the steps of an update there are gradients that must stay. */
     hstep_error error = {0};
@@ -225,6 +232,7 @@ Test(failing_calls, updates, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_DIRTY_GRADIENT, hstep_trainer_record(run.trainer, &good, &o->loss, e));
     hs_test_refuses(HSTEP_ERROR_DIRTY_GRADIENT, hstep_trainer_backward(run.trainer, e));
     hs_test_refuses(HSTEP_ERROR_DIRTY_GRADIENT, hstep_trainer_prepare(run.trainer, 1, 3, e));
+    hs_test_refuses(HSTEP_ERROR_DIRTY_GRADIENT, hstep_trainer_set_trace(run.trainer, 1, e));
     const hstep_scaler scaler = hstep_scaler_defaults(HSTEP_PRECISION_FP16);
     hs_test_refuses(HSTEP_ERROR_DIRTY_GRADIENT, hstep_trainer_set_scaler(run.trainer, &scaler, e));
     hs_test_expect_ok(hstep_trainer_commit(run.trainer, &o->update, &error), &error);

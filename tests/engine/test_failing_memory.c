@@ -99,10 +99,16 @@ Test(failing_memory, graphs, .init = hs_test_out_fill, .timeout = 60) {
     hstep_context_destroy(context);
 }
 
+static void look_away(void *data, const hstep_traced_value *value) {
+    (void)data;
+    (void)value;
+}
+
 Test(failing_memory, passes, .init = start, .fini = stop, .timeout = 60) {
     hs_test_places *o = &hs_test_out;
     runs_out(hstep_model_prepare_loss(run.model, 1, 2, e), (void)0);
     runs_out(hstep_model_loss(run.model, &BATCH, &o->sum, &o->weight, e), (void)0);
+    runs_out(hstep_model_trace(run.model, &BATCH, look_away, &o->sum, e), (void)0);
     runs_out(hstep_model_checksum(run.model, &o->checksum, e), (void)0);
     double *output = calloc(hstep_model_output_size(run.model, 1, 3), sizeof *output);
     runs_out(hstep_model_output(run.model, &BATCH, output, e), (void)0);
@@ -131,6 +137,8 @@ Test(failing_memory, updates, .init = start, .fini = stop, .timeout = 60) {
     bool skipped = false;
     runs_out(hstep_trainer_update(run.trainer, &pair, 1, &o->update, e), skipped = o->update.outcome == HSTEP_SKIPPED);
     cr_expect(skipped);
+    runs_out(hstep_trainer_set_trace(run.trainer, 1, e), (void)0);
+    runs_out(hstep_trainer_update(run.trainer, &single, 1, &o->update, e), (void)0);
 }
 
 Test(failing_memory, a_model_without_trainer, .timeout = 60) {

@@ -37,6 +37,7 @@ typedef struct hs_test_places {
     hstep_difference differences[2];
     hstep_comparison comparison;
     hstep_tensor_info tensor;
+    hstep_trace trace;
     double *pointer;
     const double *first, *second;
     double loss, sum, weight, numbers[64], others[64];

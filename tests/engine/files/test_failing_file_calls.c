@@ -159,6 +159,17 @@ Test(failing_file_calls, tensor_files, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_INPUT_FILE, hstep_tensor_file_verify_tensor(damaged, section, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_tensor_file_verify_tensor(file, beyond, e));
 
+    const double number = 1;
+    const hstep_tensor_data twice[2] = {{.name = "a", .values = &number}, {.name = "a", .values = &number}};
+    const hstep_tensor_data rank = {.name = "a", .rank = HSTEP_TENSOR_MAX_RANK + 1, .values = &number};
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_tensor_file_write("text", twice, 2, NULL, 0, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_tensor_file_write("text", NULL, 2, NULL, 0, e));
+    hs_test_refuses(HSTEP_ERROR_SHAPE, hstep_tensor_file_write("text", &rank, 1, NULL, 0, e));
+    hs_test_refuses(HSTEP_ERROR_OUTPUT_FILE, hstep_tensor_file_write("nowhere/new", twice, 1, NULL, 0, e));
+    hs_test_bytes text = hs_test_read_bytes("text");
+    cr_expect(text.size == 18 && memcmp(text.at, "no file of tensors", 18) == 0);
+    free(text.at);
+
     const hstep_tensor_place ours = {file, gain}, table = {file, 0}, bytes = {file, section};
     hs_test_refuses(HSTEP_ERROR_SHAPE, hstep_tensor_compare(&ours, &table, NULL, &o->comparison, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_tensor_compare(&bytes, &bytes, NULL, &o->comparison, e));
