@@ -4,8 +4,8 @@
 
 #include "trainer/checkpoints/stored.h"
 #include "trainer/exit.h"
-#include "trainer/options/places.h"
 #include "trainer/options/options.h"
+#include "trainer/options/places.h"
 #include "trainer/options/words.h"
 #include "trainer/report.h"
 
