@@ -110,6 +110,15 @@ Test(failing_calls, models, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_create_decoder(NULL, &config, &o->model, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_create_decoder(run.context, NULL, &o->model, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_create_decoder(run.context, &config, NULL, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_decoder_products(&config, o->products, 2, &o->count, e));
+    const hstep_precision_rule rule = {"nothing.that.is.there", HSTEP_PRECISION_F64};
+    config.heads = 2;
+    config.rules = &rule;
+    config.rule_count = 1;
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_create_decoder(run.context, &config, &o->model, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_decoder_products(&config, o->products, 2, &o->count, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_products(NULL, o->products, 2, &o->count, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_model_products(run.model, NULL, 2, &o->count, e));
 
     hstep_error error = {0};
     hstep_graph *graph = NULL;

@@ -38,6 +38,7 @@ typedef struct hs_test_places {
     hstep_comparison comparison;
     hstep_tensor_info tensor;
     hstep_trace trace;
+    hstep_product products[2];
     double *pointer;
     const double *first, *second;
     double loss, sum, weight, numbers[64], others[64];

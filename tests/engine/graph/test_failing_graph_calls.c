@@ -101,7 +101,11 @@ Test(failing_graph_calls, operations_on_bad_arguments, .init = start, .fini = st
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_cross_entropy(g, "n", x, indices, NULL, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_set_output(g, UNKNOWN, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_set_loss(g, 0, e));
-    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_end_block(g, e)); /* none is open */
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_end_block(g, e));               /* none is open */
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_set_precision(g, "*", f64, e)); /* there are no products */
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_set_precision(g, "*", unknown, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_products(g, o->products, 2, NULL, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_graph_products(NULL, o->products, 2, &o->count, e));
 
     hstep_error error = {0};
     hs_test_expect_ok(hstep_graph_begin_block(g, &error), &error);
