@@ -136,10 +136,17 @@ class Decoder(unittest.TestCase):
 class AsTheTrainer(unittest.TestCase):
     def test_weights_of_a_run_of_the_program(self):
         """`trainer train` and the package reach the same weights from the same data, seed and settings."""
+        self.compare("fp16", {})
+
+    def test_weights_of_a_run_with_precision_by_place(self):
+        self.compare("bf16", {"head": "f64", "blocks.0.*": "fp16", "*.attention": "bf16"})
+
+    def compare(self, precision, places):
         text = "".join(f"{i * 7 % 31} and {i * 5 % 17};" for i in range(300))
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "text.txt").write_text(text)
-            command = [os.environ["HALFSTEP_TRAINER"], "train", "--data", f"{folder}/text.txt", "--precision", "fp16",
+            command = [os.environ["HALFSTEP_TRAINER"], "train", "--data", f"{folder}/text.txt", "--precision", precision,
+                       "--precision-for", ",".join(f"{name}={it}" for name, it in places.items()) or "none",
                        "--steps", "6", "--batch-size", "2", "--context", "16", "--width", "8", "--layers", "1",
                        "--heads", "2", "--feed-forward", "16", "--seed", "5", "--threads", "1", "--backend", "cpu",
                        "--levers", "exact", "--schedule", "constant", "--warmup-steps", "0", "--learning-rate", "0.001",
@@ -151,7 +158,8 @@ class AsTheTrainer(unittest.TestCase):
         shape, settings = run["model"], run["configuration"]
         model = halfstep.Decoder(
             halfstep.DecoderConfig(shape["vocabulary"], shape["width"], shape["layers"], shape["heads"],
-                                   shape["feed_forward"], shape["kv_heads"], precision="fp16"),
+                                   shape["feed_forward"], shape["kv_heads"], precision=precision,
+                                   precision_for=places),
             halfstep.Context("cpu", threads=1))
         model.initialize(settings["init"], settings["seed"])
         trainer = halfstep.Trainer(
@@ -170,6 +178,49 @@ class AsTheTrainer(unittest.TestCase):
         end = halfstep.encode_text(text)[run["data"][0]["training_tokens"] :]
         self.assertTrue(np.array_equal(tokens[targets >= 0], end[:-1]))
         self.assertTrue(np.array_equal(targets[targets >= 0], end[1:]))
+
+
+class Places(unittest.TestCase):
+    def decoder(self, precision, places):
+        return halfstep.Decoder(halfstep.DecoderConfig(258, 4, 1, 2, 8, precision=precision, precision_for=places),
+                                halfstep.Context("cpu", threads=1))
+
+    def test_the_last_that_fits_counts(self):
+        model = self.decoder("bf16", {"*": "fp16-fp32", "blocks.0.feed_forward.*": "f64", "*.down": "bf16"})
+        names = [f"attention{it}" for it in (".query", ".key", ".value", "", ".output")]
+        names += [f"feed_forward.{it}" for it in ("gate", "up", "down")]
+        want = dict(zip([f"blocks.0.{it}" for it in names], ["fp16-fp32"] * 5 + ["f64", "f64", "bf16-fp32"]))
+        self.assertEqual(model.products, {**want, "head": "fp16-fp32"})
+        self.assertEqual(list(model.products), [*want, "head"])
+        for precision, places, scale in (("bf16", {"head": "fp16"}, 65536), ("fp16", {"*": "f64"}, 1)):
+            self.assertEqual(halfstep.Trainer(self.decoder(precision, places)).loss_scale, scale)
+
+    def test_refusals(self):
+        for places, words in (({"haed": "f64"}, 'the nearest is "head"'), ({"final_norm": "f64"}, "is no product"),
+                              ({"head": "f32"}, "f32"), ({"": "f64"}, "pattern"), ({"*" * 96: "f64"}, "longer")):
+            with self.assertRaisesRegex(halfstep.ArgumentError, words):
+                self.decoder("bf16", places)
+
+    def test_nodes_of_a_graph(self):
+        g = halfstep.Graph()
+        x = g.input("x", (halfstep.ROWS, 3))
+        for name in ("one", "two"):
+            x = g.matmul(x, g.parameter(f"{name}.weight", (3, 3)), "bf16", name=name)
+        self.assertEqual(g.precision, "bf16-fp32")
+        g.set_precision("t*o", "fp16")
+        self.assertEqual((g.products, g.precision), ({"one": "bf16-fp32", "two": "fp16-fp32"}, "fp16-fp32"))
+        with self.assertRaisesRegex(halfstep.ArgumentError, "three"):
+            g.set_precision("three", "f64")
+        g.set_output(x)
+        g.set_loss(g.sum(x))
+        with self.assertRaises(halfstep.ArgumentError):
+            g.set_precision("one", "f64")
+        model = halfstep.Model(g, halfstep.Context("cpu", threads=1))
+        model.initialize("xavier", 1)
+        rows = np.array([[0.1, 2, -3]])
+        by_hand = halfstep.matmul(halfstep.matmul(rows, model.read("one.weight"), "bf16"), model.read("two.weight"), "fp16")
+        self.assertTrue(same_bits(model.output({"x": rows}), by_hand))
+        self.assertEqual(halfstep.Trainer(model).loss_scale, 65536)
 
 
 class Graphs(unittest.TestCase):

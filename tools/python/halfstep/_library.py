@@ -88,6 +88,15 @@ def precision_number(name: str) -> int:
     return choice("precision", name, {"f64": 0, "fp16": 1, "bf16": 2, "fp16-fp32": 1, "bf16-fp32": 2})
 
 
+def products(function: Any, pointer: Any) -> dict[str, str]:
+    """What a function such as hstep_model_products lists: precisions by the names of operations."""
+    count = ffi.new("size_t *")
+    call(function, pointer, ffi.NULL, 0, count)
+    rows = ffi.new("hstep_product[]", count[0])
+    call(function, pointer, rows, count[0], count)
+    return {text(it.name): precision_name(it.precision) for it in rows}
+
+
 def precision_name(number: int) -> str:
     """The name that records carry."""
     return text(lib.hstep_precision_name(number))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
 from halfstep._handles import Handle, Owner
-from halfstep._library import call, choice, ffi, lib, precision_name, precision_number
+from halfstep._library import call, choice, ffi, lib, precision_name, precision_number, products
 from halfstep.errors import ArgumentError, ShapeError
 
 #: Symbolic dimensions of inputs: sequences * length, sequences, and length of the batch.
@@ -73,14 +73,19 @@ class Graph(Owner):
         self.inputs: dict[str, Input] = {}
         self.output_shape: tuple[int, ...] | None = None
         self.needs_length = False  #: positions matter: a batch must say its length
-        self._precisions: set[int] = set()
         self._unnamed = 0
 
     @property
     def precision(self) -> str:
         """Of its products, the one with the narrowest range, which loss scaling is for; "f64" without any."""
-        narrowest = 1 if 1 in self._precisions else max(self._precisions, default=0)
-        return precision_name(narrowest)
+        numbers = {precision_number(it) for it in self.products.values()}
+        return precision_name(1 if 1 in numbers else max(numbers, default=0))
+
+    @property
+    def products(self) -> dict[str, str]:
+        """The precision of every product, by its name, in their order."""
+        with self._handle.domain:
+            return products(lib.hstep_graph_products, self._handle.pointer)
 
     def _call(self, function: Any, *arguments: Any) -> None:
         with self._handle.domain:
@@ -124,9 +129,7 @@ class Graph(Owner):
     ) -> Value:
         """The product of two matrices; adjoints are products of the same precision."""
         number = precision_number(precision)
-        value = self._declare(lib.hstep_graph_matmul, name, number, a, int(transpose_a), b, int(transpose_b))
-        self._precisions.add(number)
-        return value
+        return self._declare(lib.hstep_graph_matmul, name, number, a, int(transpose_a), b, int(transpose_b))
 
     def gather(self, table: Value, indices: Value, *, name: str | None = None) -> Value:
         """y[r, :] = table[indices[r], :]."""
@@ -158,7 +161,6 @@ class Graph(Owner):
         y = self._declare(
             lib.hstep_graph_attention, name, number, query, key, value, heads, heads if kv_heads is None else kv_heads
         )
-        self._precisions.add(number)
         self.needs_length = True
         return y
 
@@ -214,6 +216,13 @@ class Graph(Owner):
             yield
         finally:
             self._call(lib.hstep_graph_end_block)
+
+    def set_precision(self, pattern: str, precision: str) -> None:
+        """Gives the products declared so far whose names fit another precision; `*` stands for any characters.
+
+        Before `set_loss`, so that adjoints follow. ArgumentError, with the names there are, where none fits.
+        """
+        self._call(lib.hstep_graph_set_precision, pattern.encode(), precision_number(precision))
 
     def set_output(self, value: Value) -> None:
         """What `Model.output` returns."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from halfstep._handles import Handle, Owner, view
-from halfstep._library import call, choice, ffi, lib, precision_name, precision_number
+from halfstep._library import call, choice, ffi, lib, precision_name, precision_number, products
 from halfstep.context import Context
 from halfstep.errors import ArgumentError, DtypeError, ShapeError, TokenError, UnsupportedError
 from halfstep.graph import ROWS, Extent, Graph, Input, resolve
@@ -153,6 +153,12 @@ class Model(Owner):
             raise KeyError(f"the model has no parameter {name!r}")
         return self._places[name]
 
+    @property
+    def products(self) -> dict[str, str]:
+        """The precision of every product, by its name, in their order."""
+        with self._handle.domain:
+            return products(lib.hstep_model_products, self._handle.pointer)
+
     # ---- Parameters ----
 
     @property
@@ -252,7 +258,12 @@ class Model(Owner):
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """The shape of a decoder, and the precision of its products."""
+    """The shape of a decoder, and the precision of its products.
+
+    `precision_for` makes exceptions by place: {"head": "f64", "blocks.0.*": "fp16"}. Its keys are names of operations,
+    those of `Model.products`, in which `*` stands for any characters. The last one that fits a product counts, and one
+    that fits none is an ArgumentError.
+    """
 
     vocabulary: int
     width: int
@@ -263,6 +274,14 @@ class DecoderConfig:
     rotary_base: float = 10000.0
     rms_epsilon: float = 1e-5
     precision: str = "bf16"
+    precision_for: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def _rule(pattern: str, precision: str) -> tuple[bytes, int]:
+    encoded = pattern.encode()
+    if len(encoded) > 95:
+        raise ArgumentError(f"precision_for: {pattern!r} is longer than any operation's name")
+    return encoded, precision_number(precision)
 
 
 class Decoder(Model):
@@ -283,6 +302,8 @@ class Decoder(Model):
             setattr(c_config, name, getattr(config, name))
         c_config.kv_heads = config.kv_heads or 0
         c_config.precision = number
+        rules = ffi.new("hstep_precision_rule[]", [_rule(*it) for it in config.precision_for.items()])
+        c_config.rules, c_config.rule_count = rules, len(rules)
         place = ffi.new("hstep_model **")
         with self.context._handle.domain:
             call(lib.hstep_model_create_decoder, self.context._handle.pointer, c_config, place)

@@ -187,8 +187,9 @@ Callback = Callable[["Trainer", Update], None]
 class Trainer(Owner):
     """Trains a model. A model has one trainer at a time.
 
-    A window of `replicas * micro_batches` batches makes one update. Without a scaler it takes the defaults of the
-    model's precision. `recompute` saves memory: inner values of blocks are computed again for the backward pass.
+    A window of `replicas * micro_batches` batches makes one update. Without a scaler it takes the defaults of fp16
+    where any product of the model is in it, else of bf16. `recompute` saves memory: inner values of blocks are computed
+    again for the backward pass.
     """
 
     def __init__(
@@ -208,7 +209,10 @@ class Trainer(Owner):
         config = ffi.new("hstep_trainer_config *")
         _copy(config.adamw, adamw)
         _copy(config.schedule, schedule, kind=choice("schedule", schedule.kind, _SCHEDULES))
-        _copy(config.scaler, scaler if scaler is not None else Scaler.defaults(model.precision))
+        if scaler is not None:
+            _copy(config.scaler, scaler)
+        else:
+            config.scaler = lib.hstep_trainer_defaults_for(model._handle.pointer).scaler
         config.replicas, config.micro_batches, config.recompute = replicas, micro_batches, int(recompute)
         place = ffi.new("hstep_trainer **")
         with model._handle.domain:
