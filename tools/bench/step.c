@@ -21,7 +21,7 @@ typedef struct settings {
     size_t threads, repeats, warm_up;
     hstep_precision precision;
     hstep_backend backend;
-    const char *levers;
+    const char *levers, *device; /* NULL: the device that promises most */
     bool phases, serve;
 } settings;
 
@@ -34,8 +34,10 @@ static const named_size sizes[] = {{"small", 128, 4, 4, 384, 258, 12, 64},
                                    {"medium", 384, 6, 6, 1024, 258, 4, 256},
                                    {"124m", 768, 12, 12, 2048, 50257, 4, 64}};
 
-static const char *const backends[] = {
-    [HSTEP_BACKEND_AUTO] = "auto", [HSTEP_BACKEND_CPU] = "cpu", [HSTEP_BACKEND_CPU_REFERENCE] = "cpu-reference"};
+static const char *const backends[] = {[HSTEP_BACKEND_AUTO] = "auto",
+                                       [HSTEP_BACKEND_CPU] = "cpu",
+                                       [HSTEP_BACKEND_CPU_REFERENCE] = "cpu-reference",
+                                       [HSTEP_BACKEND_VULKAN] = "vulkan"};
 
 /* What one update took; the phases are 0 unless they were asked for. */
 typedef struct timing {
@@ -104,6 +106,7 @@ static void prepare(bench *b) {
     options.backend = s->backend;
     options.threads = (unsigned)s->threads;
     options.levers = s->levers;
+    options.device = s->device;
     hstep_decoder_config decoder = hstep_decoder_defaults();
     decoder.vocabulary = s->vocabulary;
     decoder.width = s->width;
@@ -218,8 +221,9 @@ static bool wait_for_line(void) {
 
 static _Noreturn void usage(void) {
     fprintf(stderr, "usage: bench_step [--size small|medium|124m] [--precision fp16|bf16|f64] [--backend auto|cpu|"
-                    "cpu-reference]\n"
-                    "                  [--threads N] [--repeats N | --serve] [--warm-up N] [--phases] [--levers LIST]\n"
+                    "cpu-reference|vulkan]\n"
+                    "                  [--device D] [--threads N] [--repeats N | --serve] [--warm-up N] [--phases] "
+                    "[--levers LIST]\n"
                     "                  [--width N] [--layers N] [--heads N] [--feed-forward N] [--vocabulary N]\n"
                     "                  [--batch-size N] [--context N]\n");
     exit(2);
@@ -278,8 +282,8 @@ static bool read_value(const char *name, const char *value, settings *s) {
         return hstep_precision_parse(value, &s->precision) == HSTEP_OK;
     if (strcmp(name, "--backend") == 0)
         return read_backend(value, &s->backend);
-    if (strcmp(name, "--levers") == 0) {
-        s->levers = value;
+    if (strcmp(name, "--levers") == 0 || strcmp(name, "--device") == 0) {
+        *(name[2] == 'l' ? &s->levers : &s->device) = value;
         return true;
     }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)

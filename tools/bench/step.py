@@ -3,6 +3,7 @@
 
     tools/bench/step.py --install                  once: PyTorch in an environment of its own, build/bench-python
     tools/bench/step.py [--sizes small medium 124m] [--threads 1 2] [--repeats 9]
+    tools/bench/step.py --gpu DEVICE [--sizes 124m 124m-2048]     halfstep on a Vulkan device, PyTorch on its GPU
 
 All sides stay in memory and take turns, one update each, so that what else the machine does hits all alike. A ratio is
 that of two updates of the same turn; the median over the turns stands in the table, with the quartiles. One thread is
@@ -28,6 +29,8 @@ SIZES = {
     "small": dict(width=128, layers=4, heads=4, feed_forward=384, vocabulary=258, batch_size=12, context=64),
     "medium": dict(width=384, layers=6, heads=6, feed_forward=1024, vocabulary=258, batch_size=4, context=256),
     "124m": dict(width=768, layers=12, heads=12, feed_forward=2048, vocabulary=50257, batch_size=4, context=64),
+    "124m-2048": dict(width=768, layers=12, heads=12, feed_forward=2048, vocabulary=50257, batch_size=8, context=256),
+    "tiny": dict(width=32, layers=1, heads=2, feed_forward=64, vocabulary=258, batch_size=2, context=16),
 }
 OURS, THEIRS = ("fp16", "bf16"), ("f32", "bf16")
 
@@ -98,6 +101,62 @@ def start_sides(options, size, threads):
         for _ in range(options.warm_up):
             sides[-1].read()
     return sides
+
+
+def start_gpu_sides(options, size, has_pytorch):
+    """bf16 alone: with the reference's bits, with whatever levers pass and win on the device, and PyTorch's autocast."""
+    shape = [word for name, value in size.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    common = shape + ["--precision", "bf16", "--warm-up", str(options.warm_up)]
+    ours = [str(options.build / "bin/bench_step"), "--serve", "--backend", "vulkan", "--device", options.gpu]
+    commands = {f"halfstep, levers {levers}": [*ours, "--levers", levers, *common] for levers in ("exact", "auto")}
+    if has_pytorch:
+        script = str(HERE / "step_pytorch.py")
+        commands["PyTorch bf16"] = [str(options.python), script, "--device", "cuda", *common]
+    sides = []
+    for name, command in commands.items():
+        sides.append(Side(name, command, clean_environment(options.spin)))
+        for _ in range(options.warm_up):
+            sides[-1].read()
+    return sides
+
+
+def why_no_pytorch(options):
+    """None where the Python at hand has PyTorch and that a GPU."""
+    if not options.python.exists():
+        return f"there is no {options.python}: name a Python with --python or HALFSTEP_BENCH_PYTHON"
+    probe = "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 'PyTorch has no GPU')"
+    run = subprocess.run([str(options.python), "-c", probe], stderr=subprocess.PIPE, text=True)
+    return None if run.returncode == 0 else run.stderr.strip().split("\n")[-1]
+
+
+def measure_gpu(options, log):
+    """Every side keeps its model on the device, so that a table holds what was measured in turns."""
+    absent = why_no_pytorch(options)
+    print(f"PyTorch is not measured: {absent}" if absent else "PyTorch is measured on its first GPU")
+    for name in options.sizes:
+        size = SIZES[name]
+        sides = start_gpu_sides(options, size, absent is None)
+        for _ in range(options.repeats):
+            for side in sides:
+                side.update()
+        for side in sides:
+            side.close()
+            for line in side.lines:
+                log.write(json.dumps({"size": name, **line}) + "\n")
+        gap = check_alike(sides)
+        print(f"\n{name}: {options.repeats} updates of each in turns, gap of losses {gap:.4f}")
+        for side in sides:
+            first = side.lines[0]
+            print(f"  {side.name}: {first.get('device') or first['capability']}, {' '.join(first.get('levers', []))}")
+        print("| side | ms for an update | tokens/s | TFLOP/s | updates while PyTorch makes one |\n|---|---|---|---|---|")
+        for side in sides:
+            seconds = statistics.median(times(side, 0))
+            beside = "" if absent else ratio(side, sides[-1], 0)
+            print(
+                f"| {side.name} | {1e3 * seconds:.2f} | {side.lines[0]['tokens'] / seconds:,.0f} "
+                f"| {2 * multiply_adds(size) / seconds / 1e12:.3f} | {beside} |",
+                flush=True,
+            )
 
 
 def check_alike(sides):
@@ -190,7 +249,8 @@ def read_options():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--install", action="store_true", help="get PyTorch with pip, and do nothing else")
-    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--gpu", metavar="DEVICE", help="on this Vulkan device, as `trainer train --device`")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, help="small, medium and 124m; with --gpu 124m and 124m-2048")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--warm-up", type=int, default=2, help="updates before those that count")
@@ -209,7 +269,9 @@ def read_options():
         help="GOMP_SPINCOUNT of all sides: how long threads that wait keep a processor; the trainer's own",
     )
     parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path(os.devnull), help="every update as JSON")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.sizes = options.sizes or (["124m", "124m-2048"] if options.gpu else ["small", "medium", "124m"])
+    return options
 
 
 def main():
@@ -217,10 +279,14 @@ def main():
     if options.install:
         install()
         return
-    if not options.python.exists():
-        sys.exit(f"step.py: no {options.python}; run `tools/bench/step.py --install` first")
     if not (options.build / "bin/bench_step").exists():
         sys.exit(f"step.py: no {options.build}/bin/bench_step; build first, or name the folder with --build")
+    if options.gpu:
+        with options.log.open("w") as log:
+            measure_gpu(options, log)
+        return
+    if not options.python.exists():
+        sys.exit(f"step.py: no {options.python}; run `tools/bench/step.py --install` first")
     run = subprocess.run([str(options.build / "bin/bench_peak")], stdout=subprocess.PIPE, check=True)
     peak = json.loads(run.stdout)
     rows, ratios, sides = [], [], []

@@ -126,6 +126,7 @@ def make_optimizer(model):
 
 
 def make_batch(o, update):
+    """On the host, as halfstep's: an update brings it to the device."""
     count = o.batch_size * (o.context + 1)
     index = torch.arange(count, dtype=torch.int64) + update * count
     rows = (scatter(index, 0) % o.vocabulary).view(o.batch_size, o.context + 1)
@@ -135,13 +136,16 @@ def make_batch(o, update):
 def run_update(o, model, optimizer, number):
     tokens, targets = make_batch(o, number)
     start, cpu_start = time.perf_counter(), time.process_time()
-    with torch.autocast("cpu", torch.bfloat16, enabled=o.precision == "bf16"):
+    tokens, targets = tokens.to(o.device), targets.to(o.device)
+    with torch.autocast(o.device, torch.bfloat16, enabled=o.precision == "bf16"):
         loss = model(tokens, targets)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     value = loss.item()
+    if o.device == "cuda":
+        torch.cuda.synchronize()
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     line = {
         "side": "pytorch",
@@ -150,7 +154,7 @@ def run_update(o, model, optimizer, number):
         "precision": "f32" if o.precision == "f32" else "bf16 autocast",
         "threads": torch.get_num_threads(),
         "version": torch.__version__,
-        "capability": torch.backends.cpu.get_cpu_capability(),
+        "capability": torch.cuda.get_device_name() if o.device == "cuda" else torch.backends.cpu.get_cpu_capability(),
         "parameters": sum(p.numel() for p in model.parameters()),
         "tokens": tokens.numel(),
         "outcome": "applied",
@@ -168,11 +172,12 @@ def main():
     for name in ("vocabulary", "width", "layers", "heads", "feed-forward", "batch-size", "context"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="cuda is a GPU, with ROCm too")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--warm-up", type=int, default=2)
     o = parser.parse_args()
     torch.set_num_threads(o.threads)
-    model = Decoder(o)
+    model = Decoder(o).to(o.device)
     optimizer = make_optimizer(model)
     for number in range(o.warm_up):
         run_update(o, model, optimizer, number)
