@@ -160,7 +160,7 @@ static hstep_status run_chosen(const hs_cpu_backend *cpu, hs_program *program, c
             *fault = (hs_fault){0};
         kernels[i].kernel(&program->calls[i], &run);
         if (fault) {
-            if (!fault->found)
+            if (!fault->found && !program->calls[i].attributes.unfinished)
                 scan_outputs(&program->calls[i], fault);
             run.nonfinite = fault->found;
         }

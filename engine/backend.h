@@ -220,6 +220,11 @@ typedef struct hs_attributes {
     /* MATMUL: y gets the kernel's own sums, before their last rounding. In the mixed precisions only gated kernels can
        do that, for the gate; in f64 the sums are the result. */
     bool sums;
+    /* MATMUL: a part of the steps of longer chains. y holds the sums of the steps before, and gets the sums of those up
+       to here, unrounded; f64 slots hold both as they are. Calls over consecutive steps give the bits of one. */
+    bool continues, unfinished;
+    /* `unfinished` of CROSS_ENTROPY: y[R] gets the row losses, of which a SUM makes the loss. What is unfinished raises
+       no flag: the call that finishes it does. */
 } hs_attributes;
 
 typedef struct hs_call {

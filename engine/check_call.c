@@ -96,11 +96,16 @@ static bool strides_fit(const hs_view *view, bool may_pitch) {
     return true;
 }
 
+/* Whether the output of a product holds sums that are not rounded, before or after the call. */
+static bool holds_sums(const hs_call *call) {
+    return call->attributes.sums || call->attributes.continues || call->attributes.unfinished;
+}
+
 /* Whether an operand may be of the type that it is. */
 static bool type_fits(const hs_call *call, const char *letters, hstep_dtype dtype, bool output) {
     if (*letters == '#' || !hs_dtype_is_half(dtype))
         return dtype == (*letters == '#' ? HSTEP_DTYPE_I32 : HSTEP_DTYPE_F64);
-    if (!strchr(letters, '=') || (output && call->attributes.sums))
+    if (!strchr(letters, '=') || (output && holds_sums(call)))
         return false;
     return !hs_has_products(call->operation) || dtype == hs_operand_dtype(call->precision);
 }
@@ -281,6 +286,11 @@ static hstep_status check_operand(const hs_call *call, binding *b, const char *l
     return HSTEP_OK;
 }
 
+/* The pattern of an output; unfinished cross-entropy gives the losses of rows. */
+static const char *output_letters(const hs_call *call, const char *letters) {
+    return call->operation == HS_OP_CROSS_ENTROPY && call->attributes.unfinished ? "R" : letters;
+}
+
 /* Whether there are as many operands as the pattern has from `operands` on. */
 static bool count_fits(uint32_t count, uint32_t most, const char *const *operands) {
     return count == most || (count + 1 == most && strchr(operands[count], '?') != NULL);
@@ -300,7 +310,7 @@ hstep_status hs_check_call(const hs_call *call, hstep_error *error) {
     for (uint32_t i = 0; !wrong && i < call->input_count; i++)
         HS_FORWARD(check_operand(call, &b, p->operands[i], false, i, error));
     for (uint32_t i = 0; !wrong && i < call->output_count; i++)
-        HS_FORWARD(check_operand(call, &b, p->operands[p->inputs + i], true, i, error));
+        HS_FORWARD(check_operand(call, &b, output_letters(call, p->operands[p->inputs + i]), true, i, error));
     if (!wrong)
         wrong = check_attributes(call, &b);
     if (!wrong)

@@ -4,16 +4,15 @@
 
 #include "precision/format.h"
 
-static double hs_chain_f64(size_t count, const double *a, size_t a_stride, const double *b, size_t b_stride) {
-    double sum = 0;
+static double hs_chain_f64(double sum, size_t count, const double *a, size_t a_stride, const double *b,
+                           size_t b_stride) {
     for (size_t k = 0; k < count; k++)
         sum = sum + a[k * a_stride] * b[k * b_stride];
     return sum;
 }
 
-static float hs_chain_f32(hstep_format format, size_t count, const double *a, size_t a_stride, const double *b,
-                          size_t b_stride) {
-    float sum = 0;
+static float hs_chain_f32(float sum, hstep_format format, size_t count, const double *a, size_t a_stride,
+                          const double *b, size_t b_stride) {
     for (size_t k = 0; k < count; k++) {
         float x = (float)hs_decode(format, hs_encode(format, a[k * a_stride]));
         float w = (float)hs_decode(format, hs_encode(format, b[k * b_stride]));
@@ -30,17 +29,42 @@ void hs_policy_matmul(hstep_precision precision, size_t m, size_t n, size_t k, h
             const double *column = b.data + j * b.column_stride;
             double sum;
             if (precision == HSTEP_PRECISION_F64) {
-                sum = hs_chain_f64(k, row, a.column_stride, column, b.row_stride);
+                sum = hs_chain_f64(0, k, row, a.column_stride, column, b.row_stride);
                 y[i * y_stride + j] = sum;
             } else {
                 hstep_format format = hs_precision_format(precision);
-                sum = (double)hs_chain_f32(format, k, row, a.column_stride, column, b.row_stride);
+                sum = (double)hs_chain_f32(0, format, k, row, a.column_stride, column, b.row_stride);
                 y[i * y_stride + j] = hs_decode(format, hs_encode(format, sum));
             }
             if (sums != NULL)
                 sums[i * n + j] = sum;
         }
     }
+}
+
+void hs_policy_continue(hstep_precision precision, size_t m, size_t n, size_t k, hs_matrix a, hs_matrix b, double *sums,
+                        size_t stride) {
+    for (size_t i = 0; i < m; i++) {
+        const double *row = a.data + i * a.row_stride;
+        for (size_t j = 0; j < n; j++) {
+            const double *column = b.data + j * b.column_stride;
+            double *sum = &sums[i * stride + j];
+            if (precision == HSTEP_PRECISION_F64)
+                *sum = hs_chain_f64(*sum, k, row, a.column_stride, column, b.row_stride);
+            else
+                *sum = (double)hs_chain_f32((float)*sum, hs_precision_format(precision), k, row, a.column_stride,
+                                            column, b.row_stride);
+        }
+    }
+}
+
+void hs_policy_round(hstep_precision precision, size_t m, size_t n, double *sums, size_t stride) {
+    if (precision == HSTEP_PRECISION_F64)
+        return;
+    const hstep_format format = hs_precision_format(precision);
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++)
+            sums[i * stride + j] = hs_decode(format, hs_encode(format, sums[i * stride + j]));
 }
 
 /* Steps along k that every row takes before the next ones, so that what they read of b stays in the processor. */

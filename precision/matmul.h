@@ -19,6 +19,11 @@ typedef struct hs_matrix {
 void hs_policy_matmul(hstep_precision precision, size_t m, size_t n, size_t k, hs_matrix a, hs_matrix b, double *y,
                       size_t y_stride, double *sums);
 
+/* Continues the chains that sums[i * stride + j] hold, unrounded, over k more steps; and the last rounding of them. */
+void hs_policy_continue(hstep_precision precision, size_t m, size_t n, size_t k, hs_matrix a, hs_matrix b, double *sums,
+                        size_t stride);
+void hs_policy_round(hstep_precision precision, size_t m, size_t n, double *sums, size_t stride);
+
 /*
  * The same chains before the last rounding, for dense row-major operands that the precision represents as they are, and
  * the sums of |p_k|: what the gate of a lever compares with, in a form that vectorises.

@@ -20,6 +20,8 @@ static bool fits(const hs_view *view) {
 }
 
 bool hs_openblas_accepts(const hs_call *call) {
+    if (call->attributes.continues || call->attributes.unfinished)
+        return false;
     return fits(&call->inputs[0]) && fits(&call->inputs[1]) && fits(&call->outputs[0]);
 }
 

@@ -12,7 +12,8 @@ size_t hs_reference_cross_entropy_scratch(const hs_call *call, const hs_kernel_r
 void hs_reference_cross_entropy(const hs_call *call, hs_kernel_run *run) {
     const size_t rows = call->inputs[0].dims[0], vocabulary = call->inputs[0].dims[1];
     const int32_t *targets = hs_in_i32(call, 1);
-    double *losses = run->scratch, *e = losses + rows;
+    const bool unfinished = call->attributes.unfinished;
+    double *e = run->scratch, *losses = unfinished ? hs_out(call, 0) : e + vocabulary;
     for (size_t row = 0; row < rows; row++) {
         losses[row] = 0.0;
         if (targets[row] == -1)
@@ -23,7 +24,8 @@ void hs_reference_cross_entropy(const hs_call *call, hs_kernel_run *run) {
             e[i] = hs_exp(x[i] - m);
         losses[row] = hs_log(hs_sum_row(vocabulary, e)) - (x[targets[row]] - m);
     }
-    hs_out(call, 0)[0] = hs_sum_tensor(rows, losses);
+    if (!unfinished)
+        hs_out(call, 0)[0] = hs_sum_tensor(rows, losses);
 }
 
 void hs_reference_cross_entropy_backward(const hs_call *call, hs_kernel_run *run) {

@@ -91,6 +91,18 @@ hs_value_info hs_value_like(const hs_value_info *like) {
     return info;
 }
 
+hstep_status hs_graph_copy_values(const hstep_graph *from, hstep_graph *to, hstep_error *error) {
+    for (size_t v = 0; v < from->value_count; v++) {
+        hstep_value copy = 0;
+        HS_FORWARD(hs_graph_add_value(to, from->values[v].name, &from->values[v], &copy, error));
+    }
+    to->forward_count = from->forward_count;
+    to->seed = from->seed;
+    to->loss = from->loss;
+    to->output = from->output;
+    return HSTEP_OK;
+}
+
 static hs_value_info system_value(const hstep_graph *graph, hs_role role, double rotary_base, size_t head_width) {
     hs_value_info info = {.role = role, .dtype = HSTEP_DTYPE_F64, .rank = 1, .dims = {1}};
     if (role == HS_ROLE_POSITIONS || role == HS_ROLE_CACHE_ROWS || role == HS_ROLE_LAST_ROWS) {

@@ -32,6 +32,7 @@ typedef struct hs_value_info {
     bool behind_loss;    /* the loss depends on it; known once the graph is marked */
     bool behind_output;  /* the output depends on it; alike */
     hstep_value adjoint; /* its own adjoint, once differentiated; 0 for none */
+    hstep_value whole;   /* in a divided graph: the value of which this is some rows; else 0 */
     /* i32 inputs: entries must be in [index_minimum, index_limit); limit 0 where nothing constrains them. */
     int64_t index_minimum, index_limit;
     /* Rotary tables. */
@@ -42,6 +43,12 @@ typedef struct hs_value_info {
 
 typedef enum hs_phase { HS_PHASE_FORWARD, HS_PHASE_BACKWARD } hs_phase;
 
+/* Rows of some operands of a node, which sees no others of them. */
+typedef struct hs_cut {
+    size_t first, rows;
+    uint32_t inputs, outputs; /* bit i: of operand i */
+} hs_cut;
+
 typedef struct hs_node {
     hs_operation operation;
     hs_phase phase;
@@ -49,6 +56,8 @@ typedef struct hs_node {
     hstep_precision precision;
     hs_attributes attributes; /* `sequences` is filled by the plan */
     size_t block;             /* of forward nodes: what they are recomputed with; 0 for none */
+    size_t origin;            /* in a divided graph: the number from 1 of the node that it comes from; elsewhere 0 */
+    hs_cut cut;
     uint32_t input_count, output_count;
     hstep_value inputs[HS_MAX_INPUTS];
     hstep_value outputs[HS_MAX_OUTPUTS];
@@ -103,6 +112,9 @@ hstep_status hs_graph_add_node(hstep_graph *graph, const char *name, const hs_no
 /* An f64 value that a node computes, with the shape of `like`. */
 hs_value_info hs_value_like(const hs_value_info *like);
 
+/* Gives an empty graph the values and the ends of another one, under the same numbers. */
+hstep_status hs_graph_copy_values(const hstep_graph *from, hstep_graph *to, hstep_error *error);
+
 /* Finds a value of that role (and, for rotary tables, base and width) or appends it. */
 hstep_status hs_graph_system_value(hstep_graph *graph, hs_role role, double rotary_base, size_t head_width,
                                    hstep_value *value, hstep_error *error);
@@ -138,6 +150,25 @@ void hs_graph_list_products(const hstep_graph *graph, hstep_product *products, s
 
 /* The precision whose defaults of loss scaling serve: fp16 where any product is in it, else bf16, else f64. */
 hstep_precision hs_graph_scaled_precision(const hstep_graph *graph);
+
+/*
+ * engine/graph/head.c: a head is a product with weights whose result, the logits, cross-entropy alone reads, and that
+ * is the graph's loss.
+ */
+typedef struct hs_head {
+    size_t product, loss, adjoint, weights, input; /* nodes: logits; loss; their adjoint; and what is made of that */
+} hs_head;
+
+/* False where the graph has no head that can be divided. */
+bool hs_graph_find_head(const hstep_graph *graph, hs_head *head);
+
+/*
+ * The same graph for batches of `rows` rows, with the head's nodes for `most` rows at a time (policy, section 2), loss
+ * and adjoints of some rows before the next ones: no more logits than that are ever there. The weights' gradient keeps
+ * its sums between them. Values keep their numbers; nodes tell where they come from.
+ */
+hstep_status hs_graph_divide_head(const hstep_graph *graph, const hs_head *head, size_t rows, size_t most,
+                                  hstep_graph **result, hstep_error *error);
 
 /* Marks what stands behind the loss and the output; done once for a graph that is complete. */
 void hs_graph_mark_uses(hstep_graph *graph);

@@ -42,18 +42,6 @@ static void find_lives(recomputation *r) {
     r->lives[graph->loss - 1] = true;
 }
 
-static hstep_status copy_values(recomputation *r) {
-    for (size_t v = 0; v < r->from->value_count; v++) {
-        hstep_value copy = 0;
-        HS_FORWARD(hs_graph_add_value(r->to, r->from->values[v].name, &r->from->values[v], &copy, r->error));
-    }
-    r->to->forward_count = r->from->forward_count;
-    r->to->seed = r->from->seed;
-    r->to->loss = r->from->loss;
-    r->to->output = r->from->output;
-    return HSTEP_OK;
-}
-
 /* Appends a copy of a node that reads the second lives of what has one. */
 static hstep_status copy_node(recomputation *r, const hs_node *node) {
     hs_node copy = *node;
@@ -111,7 +99,7 @@ static hstep_status repeat_block(recomputation *r, size_t block) {
 
 static hstep_status transform(recomputation *r) {
     find_lives(r);
-    HS_FORWARD(copy_values(r));
+    HS_FORWARD(hs_graph_copy_values(r->from, r->to, r->error));
     for (size_t n = 0; n < r->from->node_count; n++) {
         const hs_node *node = &r->from->nodes[n];
         for (uint32_t i = 0; i < node->input_count && node->phase == HS_PHASE_BACKWARD; i++)

@@ -36,15 +36,17 @@ hstep_status hs_model_batch_weight(const hstep_model *model, const hstep_batch *
     return HSTEP_OK;
 }
 
-static hstep_status find_plan(hstep_model *model, hs_mode mode, size_t sequences, size_t length, hs_plan **plan,
-                              hstep_error *error) {
+/* Of the head's logits, the plan has `head_rows` rows at a time (hs_plan_request). */
+static hstep_status find_plan(hstep_model *model, hs_mode mode, size_t sequences, size_t length, size_t head_rows,
+                              hs_plan **plan, hstep_error *error) {
     const hs_plan_request request = {.backend = model->context->backend,
                                      .graph = model->graph,
                                      .mode = mode,
                                      .sequences = sequences,
                                      .length = length,
                                      .parameters = model->parameters,
-                                     .casts = model->casts};
+                                     .casts = model->casts,
+                                     .head_rows = head_rows};
     return hs_plan_cache_get(&model->plans, &request, plan, error);
 }
 
@@ -52,15 +54,15 @@ hstep_status hstep_model_prepare_loss(hstep_model *model, size_t sequences, size
     HS_RETURN_IF(model == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_model_prepare_loss needs a model");
     HS_FORWARD(hs_batch_check_shape(sequences, length, error));
     hs_plan *plan = NULL;
-    return find_plan(model, HS_MODE_LOSS, sequences, length, &plan, error);
+    return find_plan(model, HS_MODE_LOSS, sequences, length, 0, &plan, error);
 }
 
 /* Checks a batch and feeds it to its plan. */
-static hstep_status make_ready(hstep_model *model, const hstep_batch *batch, hs_mode mode, hs_plan **plan,
-                               hstep_error *error) {
+static hstep_status make_ready(hstep_model *model, const hstep_batch *batch, hs_mode mode, size_t head_rows,
+                               hs_plan **plan, hstep_error *error) {
     HS_FORWARD(hs_model_check_whole(model, error));
     HS_FORWARD(hs_batch_check(model->graph, mode, batch, error));
-    HS_FORWARD(find_plan(model, mode, batch->sequences, batch->length, plan, error));
+    HS_FORWARD(find_plan(model, mode, batch->sequences, batch->length, head_rows, plan, error));
     HS_FORWARD(hs_model_refresh_casts(model, error));
     return hs_plan_feed(*plan, batch, error);
 }
@@ -69,7 +71,7 @@ static hstep_status make_ready(hstep_model *model, const hstep_batch *batch, hs_
 static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
                             double *result, double *weight, hstep_error *error) {
     hs_plan *plan = NULL;
-    HS_FORWARD(make_ready(model, batch, mode, &plan, error));
+    HS_FORWARD(make_ready(model, batch, mode, 0, &plan, error));
     if (weight != NULL)
         HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));
     HS_FORWARD(hs_plan_evaluate(plan, error));
@@ -138,7 +140,7 @@ hstep_status hstep_model_trace(hstep_model *model, const hstep_batch *batch, hst
     HS_RETURN_IF(model == NULL || batch == NULL || see == NULL, error, HSTEP_ERROR_ARGUMENT,
                  "hstep_model_trace needs a model, a batch and a function that sees the values");
     hs_plan *plan = NULL;
-    HS_FORWARD(make_ready(model, batch, HS_MODE_LOSS, &plan, error));
+    HS_FORWARD(make_ready(model, batch, HS_MODE_LOSS, SIZE_MAX, &plan, error));
     double *room = calloc(largest_output(plan), sizeof *room);
     if (room == NULL)
         return hs_fail_memory(error, "a trace");

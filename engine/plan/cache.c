@@ -3,9 +3,9 @@
 #include "engine/error.h"
 
 static bool serves(const hs_plan *plan, const hs_plan_request *request) {
-    return plan != NULL && plan->request.graph == request->graph && plan->request.mode == request->mode &&
+    return plan != NULL && plan->source == request->graph && plan->request.mode == request->mode &&
            plan->request.sequences == request->sequences && plan->request.length == request->length &&
-           plan->request.measured == request->measured;
+           plan->request.measured == request->measured && plan->request.head_rows == request->head_rows;
 }
 
 static void drop(hs_plan_cache *cache, size_t i) {
@@ -48,7 +48,7 @@ hstep_status hs_plan_cache_get(hs_plan_cache *cache, const hs_plan_request *requ
 
 void hs_plan_cache_forget(hs_plan_cache *cache, const hstep_graph *graph) {
     for (size_t i = 0; i < HS_CACHED_PLANS; i++)
-        if (cache->plans[i] != NULL && cache->plans[i]->request.graph == graph)
+        if (cache->plans[i] != NULL && cache->plans[i]->source == graph)
             drop(cache, i);
 }
 

@@ -12,7 +12,7 @@
 /* The format that a node's output is of whatever its slot, or f64 for none. */
 static hstep_dtype result_format(const hs_node *node, uint32_t output) {
     const hs_attributes *a = &node->attributes;
-    if (!hs_has_products(node->operation))
+    if (!hs_has_products(node->operation) || a->continues || a->unfinished)
         return HSTEP_DTYPE_F64;
     /* Grouped heads add up in f64. */
     if (node->operation == HS_OP_ATTENTION_BACKWARD && output > 0 && a->heads != a->kv_heads)

@@ -8,9 +8,15 @@
 #include "engine/error.h"
 #include "engine/plan/plan.h"
 
+/* Whether it is what measurement `measured` is about, or some rows of that. */
+static bool is_of(const hs_plan *plan, size_t measured, hstep_value value) {
+    const hstep_value whole = hs_graph_value(plan->request.graph, value)->whole;
+    return plan->request.measured[measured].value == (whole != 0 ? whole : value);
+}
+
 bool hs_plan_is_measured(const hs_plan *plan, hstep_value value) {
     for (size_t i = 0; i < plan->request.measured_count; i++)
-        if (plan->request.measured[i].value == value)
+        if (is_of(plan, i, value))
             return true;
     return false;
 }
@@ -64,9 +70,9 @@ size_t hs_plan_measure(hs_plan *plan, const hs_node *node, const hs_call *call, 
     if (node == NULL)
         return measure_inputs(plan, calls);
     size_t count = 0;
-    for (uint32_t output = 0; output < node->output_count; output++)
+    for (uint32_t output = 0; output < node->output_count && !node->attributes.unfinished; output++)
         for (size_t i = 0; i < plan->request.measured_count; i++)
-            if (plan->request.measured[i].value == node->outputs[output])
+            if (is_of(plan, i, node->outputs[output]))
                 calls[count++] = measure_view(plan, i, &call->outputs[output], node->phase == HS_PHASE_BACKWARD);
     return count;
 }

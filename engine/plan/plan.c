@@ -109,6 +109,13 @@ static hs_view operand_view(const hs_plan *plan, const hs_node *node, hstep_valu
     return compact;
 }
 
+/* The rows of an operand that a node sees. */
+static hs_view cut_rows(const hs_cut *cut, hs_view view) {
+    view.offset += cut->first * view.strides[0] * hs_dtype_size(view.dtype);
+    view.dims[0] = cut->rows;
+    return view;
+}
+
 hs_call hs_plan_make_call(const hs_plan *plan, const hs_node *node) {
     hs_call call = {.operation = node->operation,
                     .precision = node->precision,
@@ -116,31 +123,43 @@ hs_call hs_plan_make_call(const hs_plan *plan, const hs_node *node) {
                     .input_count = node->input_count,
                     .output_count = node->output_count};
     call.attributes.sequences = plan->request.sequences;
-    for (uint32_t i = 0; i < node->input_count; i++)
+    for (uint32_t i = 0; i < node->input_count; i++) {
         call.inputs[i] = operand_view(plan, node, node->inputs[i]);
-    for (uint32_t i = 0; i < node->output_count; i++)
+        if (node->cut.inputs >> i & 1)
+            call.inputs[i] = cut_rows(&node->cut, call.inputs[i]);
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
         call.outputs[i] = plan->views[node->outputs[i] - 1];
+        if (node->cut.outputs >> i & 1)
+            call.outputs[i] = cut_rows(&node->cut, call.outputs[i]);
+    }
     return call;
 }
 
 /* Calls that measure are taken for their node's, and never flagged. */
-static void append_calls(hs_plan *plan, size_t node, size_t count) {
-    for (size_t i = 0; i < count; i++)
+static void append_calls(hs_plan *plan, size_t node, size_t count, bool measuring) {
+    const hs_node *of = &plan->request.graph->nodes[node];
+    if (of->cut.rows != 0 && plan->head_call == SIZE_MAX)
+        plan->head_call = plan->calls;
+    for (size_t i = 0; i < count; i++) {
+        plan->measuring[plan->calls] = measuring;
         plan->call_nodes[plan->calls++] = node;
-    if (plan->request.graph->nodes[node].phase == HS_PHASE_FORWARD)
-        plan->forward_calls += count;
+    }
+    if (of->phase == HS_PHASE_FORWARD)
+        plan->forward_calls = plan->calls;
 }
 
 static hstep_status fill_program(hs_plan *plan, hs_call *calls, hstep_error *error) {
     const hstep_graph *graph = plan->request.graph;
     hs_backend *backend = plan->request.backend;
     bool first = true;
+    plan->head_call = SIZE_MAX;
     for (size_t n = 0; n < graph->node_count; n++) {
         const hs_node *node = &graph->nodes[n];
         if (!plan->needed[n])
             continue;
         if (first)
-            append_calls(plan, n, hs_plan_measure(plan, NULL, NULL, calls));
+            append_calls(plan, n, hs_plan_measure(plan, NULL, NULL, calls), true);
         first = false;
         const hs_call call = hs_plan_make_call(plan, node);
         if (!backend->api->supports(backend, &call))
@@ -148,9 +167,11 @@ static hstep_status fill_program(hs_plan *plan, hs_call *calls, hstep_error *err
                                      "backend %s has no %s, which \"%s\" needs; choose another backend",
                                      backend->api->name, hs_operation_name(node->operation), node->name);
         calls[plan->calls] = call;
-        append_calls(plan, n, 1);
-        append_calls(plan, n, hs_plan_measure(plan, node, &call, &calls[plan->calls]));
+        append_calls(plan, n, 1, false);
+        append_calls(plan, n, hs_plan_measure(plan, node, &call, &calls[plan->calls]), true);
     }
+    if (plan->head_call == SIZE_MAX)
+        plan->head_call = plan->forward_calls;
     return backend->api->program_create(backend, calls, plan->calls, &plan->program, error);
 }
 
@@ -159,9 +180,11 @@ static hstep_status make_program(hs_plan *plan, hstep_error *error) {
     hs_call *calls = calloc(most + 1, sizeof *calls);
     plan->call_nodes = calloc(most + 1, sizeof *plan->call_nodes);
     plan->flags = calloc(most + 1, sizeof *plan->flags);
-    const hstep_status status = calls == NULL || plan->call_nodes == NULL || plan->flags == NULL
-                                    ? hs_fail_memory(error, "a plan")
-                                    : fill_program(plan, calls, error);
+    plan->measuring = calloc(most + 1, sizeof *plan->measuring);
+    const hstep_status status =
+        calls == NULL || plan->call_nodes == NULL || plan->flags == NULL || plan->measuring == NULL
+            ? hs_fail_memory(error, "a plan")
+            : fill_program(plan, calls, error);
     free(calls);
     return status;
 }
@@ -179,19 +202,22 @@ static hstep_status build(hs_plan *plan, bool *wanted, hstep_error *error) {
 }
 
 hstep_status hs_plan_create(const hs_plan_request *request, hs_plan **plan, hstep_error *error) {
-    const hstep_graph *graph = request->graph;
     hs_plan *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return hs_fail_memory(error, "a plan");
+    made->request = *request;
+    made->source = request->graph;
+    hstep_status status = hs_plan_divide_head(made, error);
+    const hstep_graph *graph = made->request.graph;
     bool *wanted = calloc(graph->value_count + 1, sizeof *wanted);
-    hstep_status status = HSTEP_OK;
-    if (made != NULL) {
-        made->request = *request;
+    if (status == HSTEP_OK) {
         made->needed = calloc(graph->node_count + 1, sizeof *made->needed);
         made->views = calloc(graph->value_count + 1, sizeof *made->views);
         made->owned = calloc(graph->value_count + 1, sizeof(hs_buffer *));
     }
-    if (made == NULL || wanted == NULL || made->needed == NULL || made->views == NULL || made->owned == NULL)
+    if (status == HSTEP_OK && (wanted == NULL || made->needed == NULL || made->views == NULL || made->owned == NULL))
         status = hs_fail_memory(error, "a plan");
-    else
+    if (status == HSTEP_OK)
         status = build(made, wanted, error);
     free(wanted);
     if (status != HSTEP_OK) {
@@ -220,6 +246,8 @@ void hs_plan_destroy(hs_plan *plan) {
     free(plan->owned);
     free(plan->call_nodes);
     free(plan->flags);
+    free(plan->measuring);
+    hstep_graph_destroy(plan->divided);
     free(plan);
 }
 
@@ -237,21 +265,52 @@ hstep_status hs_plan_write_seed(hs_plan *plan, double seed, hstep_error *error) 
                                              error);
 }
 
-hstep_status hs_plan_forward(hs_plan *plan, hstep_error *error) {
-    return plan->request.backend->api->program_run(plan->request.backend, plan->program, 0, plan->forward_calls, error);
+static hstep_status run(hs_plan *plan, size_t first, size_t end, hstep_error *error) {
+    return plan->request.backend->api->program_run(plan->request.backend, plan->program, first, end - first, error);
 }
 
+/* What a divided head computes of the backward pass is left out. */
+hstep_status hs_plan_forward(hs_plan *plan, hstep_error *error) {
+    if (plan->divided == NULL)
+        return run(plan, 0, plan->forward_calls, error);
+    for (size_t first = 0, end; first < plan->forward_calls; first = end) {
+        for (end = first; hs_plan_is_forward(plan, end); end++)
+            ;
+        HS_FORWARD(run(plan, first, end, error));
+        while (end < plan->forward_calls && !hs_plan_is_forward(plan, end))
+            end++;
+    }
+    return HSTEP_OK;
+}
+
+/* A divided head forms its logits once more: they are gone. */
 hstep_status hs_plan_backward(hs_plan *plan, hstep_error *error) {
-    return plan->request.backend->api->program_run(plan->request.backend, plan->program, plan->forward_calls,
-                                                   plan->calls - plan->forward_calls, error);
+    return run(plan, plan->head_call, plan->calls, error);
+}
+
+hstep_status hs_plan_both_passes(hs_plan *plan, hstep_error *error) {
+    if (plan->divided != NULL)
+        return run(plan, 0, plan->calls, error);
+    HS_FORWARD(hs_plan_forward(plan, error));
+    return hs_plan_backward(plan, error);
+}
+
+size_t hs_plan_first_flagged(const hs_plan *plan, hs_phase phase) {
+    size_t first = plan->calls;
+    for (size_t call = 0; call < plan->calls; call++) {
+        const hs_node *node = hs_plan_call_node(plan, call);
+        if (plan->flags[call] != 0 && node->phase == phase &&
+            (first == plan->calls || node->origin < hs_plan_call_node(plan, first)->origin))
+            first = call;
+    }
+    return first;
 }
 
 hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *error) {
     HS_FORWARD(plan->request.backend->api->program_finish(plan->request.backend, plan->program, plan->flags, error));
-    size_t first = 0;
-    while (first < plan->calls && plan->flags[first] == 0)
-        first++;
-    *first_flagged = first;
+    *first_flagged = hs_plan_first_flagged(plan, HS_PHASE_FORWARD);
+    if (*first_flagged == plan->calls)
+        *first_flagged = hs_plan_first_flagged(plan, HS_PHASE_BACKWARD);
     return HSTEP_OK;
 }
 

@@ -44,6 +44,7 @@ typedef struct hs_plan_request {
     hs_buffer *const *parameters; /* by parameter index */
     hs_buffer *const *gradients;  /* alike, for HS_MODE_TRAIN: where the gradients go */
     hs_arena *arena;              /* grown as needed */
+    size_t head_rows;             /* of the head's logits there are so many at a time; 0: engine/plan/head.c decides */
     const hs_view *casts;         /* alike: parameters in 16 bits for products; buffer NULL where there is none */
     const hs_measured *measured;  /* outlives the plan; such values stand in f64, as they are before they are rounded */
     size_t measured_count;
@@ -58,15 +59,19 @@ typedef struct hs_plan_measurement {
 } hs_plan_measurement;
 
 typedef struct hs_plan {
-    hs_plan_request request;
-    bool *needed;              /* by node */
-    hs_view *views;            /* by value - 1; buffer NULL where the plan does not need the value */
-    hs_buffer **owned;         /* by value - 1: inputs, tables, the seed */
-    uint64_t arena_generation; /* of the arena, where all computed values stand that nobody keeps */
-    hs_program *program;       /* forward calls, then backward calls */
-    size_t forward_calls, calls;
-    size_t *call_nodes; /* the node behind each call */
-    uint32_t *flags;    /* of the last finish, by call */
+    hs_plan_request request;     /* its graph may be `divided` */
+    const hstep_graph *source;   /* the graph that was asked for */
+    hstep_graph *divided;        /* the same with its head divided, or NULL */
+    bool *needed;                /* by node */
+    hs_view *views;              /* by value - 1; buffer NULL where the plan does not need the value */
+    hs_buffer **owned;           /* by value - 1: inputs, tables, the seed */
+    uint64_t arena_generation;   /* of the arena, where all computed values stand that nobody keeps */
+    hs_program *program;         /* forward calls, then backward calls; those of a divided head take turns */
+    size_t head_call;            /* the first call of a divided head; else as forward_calls */
+    size_t forward_calls, calls; /* calls up to the last one of the forward pass; all */
+    size_t *call_nodes;          /* the node behind each call */
+    bool *measuring;             /* by call: it only measures what its node put out */
+    uint32_t *flags;             /* of the last finish, by call */
     hs_plan_measurement *measures;
     size_t measure_count;
     hs_buffer *measure_results; /* HS_MEASURES numbers for each */
@@ -91,11 +96,17 @@ hstep_status hs_plan_feed(hs_plan *plan, const hstep_batch *batch, hstep_error *
 hstep_status hs_plan_start_at(hs_plan *plan, size_t position, hstep_error *error);
 
 hstep_status hs_plan_write_seed(hs_plan *plan, double seed, hstep_error *error);
+/* One pass alone, or both in the least time. Before them the seed must have been written. */
 hstep_status hs_plan_forward(hs_plan *plan, hstep_error *error);
 hstep_status hs_plan_backward(hs_plan *plan, hstep_error *error);
+hstep_status hs_plan_both_passes(hs_plan *plan, hstep_error *error);
 
-/* Waits; *first_flagged becomes the first call that stored a nonfinite value, or plan->calls. */
+/* Waits; *first_flagged becomes the first call that stored a nonfinite value, in the order of the graph that was asked
+ * for, or plan->calls. */
 hstep_status hs_plan_finish(hs_plan *plan, size_t *first_flagged, hstep_error *error);
+
+/* The first call of that phase among those that are flagged, in the same order, or plan->calls. */
+size_t hs_plan_first_flagged(const hs_plan *plan, hs_phase phase);
 
 /* Runs the forward pass and waits. HSTEP_ERROR_NONFINITE_FORWARD names the first operation that was flagged. */
 hstep_status hs_plan_evaluate(hs_plan *plan, hstep_error *error);
@@ -127,7 +138,20 @@ static inline const hs_node *hs_plan_call_node(const hs_plan *plan, size_t call)
     return &plan->request.graph->nodes[plan->call_nodes[call]];
 }
 
+static inline bool hs_plan_is_forward(const hs_plan *plan, size_t call) {
+    return call < plan->calls && hs_plan_call_node(plan, call)->phase == HS_PHASE_FORWARD;
+}
+
+/* The node of the graph that was asked for, of which the call computes all or some rows. */
+static inline const hs_node *hs_plan_source_node(const hs_plan *plan, size_t call) {
+    const hs_node *node = hs_plan_call_node(plan, call);
+    return plan->divided != NULL ? &plan->source->nodes[node->origin - 1] : node;
+}
+
 /* ---- For the files of this folder ---- */
+
+/* engine/plan/head.c: divides the head of the graph where that is asked for, worth it, and possible. */
+hstep_status hs_plan_divide_head(hs_plan *plan, hstep_error *error);
 
 /* engine/plan/compact.c: gives values that may stand in 16 bits that type. */
 hstep_status hs_plan_compact(hs_plan *plan, hstep_error *error);

@@ -70,6 +70,11 @@ static void assign_storage(placement *p, size_t n) {
         const size_t v = node->outputs[i] - 1;
         if (p->graph->values[v].role == HS_ROLE_STATE)
             continue;
+        if (p->of_value[v] != SIZE_MAX) { /* another part of a value that several nodes make */
+            storage *begun = &p->storages[p->of_value[v]];
+            begun->last = begun->last > n ? begun->last : n;
+            continue;
+        }
         const hstep_value operand = in_place_operand(node);
         const bool shared = operand != 0 && reads_once(node, operand) && p->last_read[operand - 1] == n &&
                             p->plan->views[operand - 1].dtype == p->plan->views[v].dtype;

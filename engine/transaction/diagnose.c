@@ -118,7 +118,7 @@ hstep_status hs_run_again(hs_plan *plan, bool exact, size_t first, size_t count,
 
 /* Where an attempt ended that flagged `call`. */
 static size_t attempt_end(const hs_plan *plan, size_t call) {
-    return call < plan->forward_calls ? plan->forward_calls : plan->calls;
+    return hs_plan_is_forward(plan, call) ? plan->forward_calls : plan->calls;
 }
 
 /* Whether gated levers took part, which the reference knows nothing of. */
@@ -135,13 +135,17 @@ static bool find_exact_call(hs_plan *plan, size_t *call) {
     const size_t end = attempt_end(plan, *call);
     if (hs_run_again(plan, true, 0, end, plan->flags) != HSTEP_OK)
         return false;
-    size_t first = *call < plan->forward_calls ? 0 : plan->forward_calls;
-    while (first < end && plan->flags[first] == 0)
-        first++;
-    if (first == end)
+    const size_t first = hs_plan_first_flagged(plan, hs_plan_call_node(plan, *call)->phase);
+    if (first == plan->calls)
         return false;
     *call = first;
     return true;
+}
+
+/* Where the first cell of an output stands in the whole value, of which a node may make some rows. */
+static uint64_t first_cell(const hs_node *node, const hs_view *output) {
+    const bool of_rows = node->cut.rows != 0 && !node->attributes.continues && !node->attributes.unfinished;
+    return of_rows ? (uint64_t)node->cut.first * output->strides[0] : 0;
 }
 
 static hs_fault locate(hstep_model *model, hs_plan *plan, size_t call, bool exact) {
@@ -175,6 +179,10 @@ hs_diagnosis hs_diagnose(hstep_model *model, hs_plan *plan, size_t call, hstep_o
     if (!fault.found)
         fault = (hs_fault){.value = NAN};
     const char *tensor = fault.part;
+    if (fault.found && tensor == NULL) {
+        const hs_call found = hs_plan_call(plan, call);
+        fault.index += first_cell(node, &found.outputs[fault.output]);
+    }
     if (tensor == NULL)
         tensor = hs_graph_value(plan->request.graph, node->outputs[fault.output])->name;
     (void)snprintf(overflow->operation, sizeof overflow->operation, "%s", node->name);

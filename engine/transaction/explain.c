@@ -46,26 +46,32 @@ static void count_number(hstep_precision precision, double value, uint64_t *fini
         count_rounding(precision, value, operand);
 }
 
+/* How far an operand has been looked at. */
+typedef struct hs_looked {
+    uint64_t elements, finite;
+} hs_looked;
+
 static hstep_status count_numbers(hs_backend *backend, const hs_view *view, hstep_precision precision,
-                                  hstep_operand *operand, hstep_error *error) {
+                                  hs_looked *looked, hstep_operand *operand, hstep_error *error) {
     enum { PART = 512 };
     double numbers[PART];
-    uint64_t finite = 0;
-    for (size_t first = 0; first < operand->elements; first += PART) {
-        const size_t count = operand->elements - first < PART ? (size_t)operand->elements - first : PART;
+    const size_t elements = hs_view_elements(view);
+    for (size_t first = 0; first < elements; first += PART) {
+        const size_t count = elements - first < PART ? elements - first : PART;
         HS_FORWARD(hs_read_numbers(backend, view, first, count, numbers, error));
         for (size_t i = 0; i < count; i++) {
             int32_t integer;
             memcpy(&integer, (const char *)numbers + i * sizeof integer, sizeof integer);
-            count_number(precision, view->dtype == HSTEP_DTYPE_I32 ? integer : numbers[i], &finite, operand);
+            count_number(precision, view->dtype == HSTEP_DTYPE_I32 ? integer : numbers[i], &looked->finite, operand);
         }
     }
+    looked->elements += elements;
     return HSTEP_OK;
 }
 
-/* Appends an operand under that name. */
-static hstep_status add_operand(hs_backend *backend, const char *name, const hs_view *view, bool is_output,
-                                bool is_adjoint, hstep_explanation *explanation, hstep_error *error) {
+/* Appends an operand of that name, type and shape whose numbers have not been looked at. */
+static hstep_operand *append_operand(const char *name, const hs_view *view, bool is_output, bool is_adjoint,
+                                     hstep_explanation *explanation) {
     hstep_operand *operand = &explanation->operands[explanation->operand_count++];
     *operand = (hstep_operand){.is_output = is_output,
                                .is_adjoint = is_adjoint,
@@ -74,23 +80,55 @@ static hstep_status add_operand(hs_backend *backend, const char *name, const hs_
                                .elements = hs_view_elements(view)};
     memcpy(operand->dims, view->dims, view->rank * sizeof view->dims[0]);
     (void)snprintf(operand->name, sizeof operand->name, "%s", name);
-    return count_numbers(backend, view, explanation->precision, operand, error);
+    return operand;
 }
 
-/* ---- A call of a plan ---- */
+static hstep_status add_operand(hs_backend *backend, const char *name, const hs_view *view, bool is_output,
+                                bool is_adjoint, hstep_explanation *explanation, hstep_error *error) {
+    hs_looked looked = {0};
+    hstep_operand *operand = append_operand(name, view, is_output, is_adjoint, explanation);
+    return count_numbers(backend, view, explanation->precision, &looked, operand, error);
+}
+
+/* ---- A node, which is one call of a plan, or several in a divided head ---- */
 
 /* Adjoints are the values that the loss brought into the graph; recomputation appends second lives behind them. */
 static bool is_adjoint(const hstep_model *model, hstep_value value) {
     return value >= model->graph->seed && (size_t)value <= model->graph->value_count;
 }
 
-static hstep_status add_values(const hstep_model *model, const hs_plan *plan, const hstep_value *values,
-                               const hs_view *views, uint32_t count, bool are_outputs, hstep_explanation *explanation,
-                               hstep_error *error) {
-    for (uint32_t i = 0; i < count; i++) {
-        const char *name = hs_graph_value(plan->request.graph, values[i])->name;
-        HS_FORWARD(add_operand(plan->request.backend, name, &views[i], are_outputs, is_adjoint(model, values[i]),
-                               explanation, error));
+/* Appends the operands of a node: their types are those that a call has, their shapes those of the whole values. */
+static void append_operands(const hstep_model *model, const hs_plan *plan, const hs_node *node, const hs_call *call,
+                            hstep_explanation *explanation) {
+    for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+        const bool is_output = i >= node->input_count;
+        const hstep_value value = is_output ? node->outputs[i - node->input_count] : node->inputs[i];
+        const hs_value_info *info = hs_graph_value(plan->source, value);
+        hs_view view = is_output ? call->outputs[i - node->input_count] : call->inputs[i];
+        for (uint32_t j = 0; j < info->rank; j++)
+            view.dims[j] = hs_resolve_dim(info->dims[j], plan->request.sequences, plan->request.length);
+        (void)append_operand(info->name, &view, is_output, is_adjoint(model, value), explanation);
+    }
+}
+
+/* Looks at what a call is about to read: all, or its rows, or nothing where an earlier one read the same. */
+static hstep_status count_inputs(hs_backend *backend, const hs_call *call, hs_looked *looked,
+                                 hstep_explanation *explanation, hstep_error *error) {
+    for (uint32_t i = 0; i < call->input_count; i++) {
+        hstep_operand *operand = &explanation->operands[i];
+        if (looked[i].elements < operand->elements)
+            HS_FORWARD(count_numbers(backend, &call->inputs[i], explanation->precision, &looked[i], operand, error));
+    }
+    return HSTEP_OK;
+}
+
+/* Looks at what it has written, if that is finished. */
+static hstep_status count_outputs(hs_backend *backend, const hs_call *call, hs_looked *looked,
+                                  hstep_explanation *explanation, hstep_error *error) {
+    for (uint32_t i = 0; i < call->output_count && !call->attributes.unfinished; i++) {
+        const uint32_t at = call->input_count + i;
+        HS_FORWARD(count_numbers(backend, &call->outputs[i], explanation->precision, &looked[at],
+                                 &explanation->operands[at], error));
     }
     return HSTEP_OK;
 }
@@ -102,14 +140,25 @@ static hstep_precision precision_of(const hstep_graph *graph, const hs_node *nod
 /* An output may stand where an input stood, so that inputs are looked at before the call. */
 static hstep_status explain_call(hstep_model *model, hs_plan *plan, hs_diagnosis where, hstep_explanation *explanation,
                                  hstep_error *error) {
-    const hs_node *node = hs_plan_call_node(plan, where.call);
-    const hs_call call = hs_plan_call(plan, where.call);
+    hs_backend *backend = plan->request.backend;
+    const hs_node *node = hs_plan_source_node(plan, where.call);
+    const hs_call found = hs_plan_call(plan, where.call);
+    hs_looked looked[HSTEP_MAX_OPERANDS] = {{0}};
+    size_t done = 0;
     explanation->operation = hs_operation_name(node->operation);
-    explanation->precision = precision_of(plan->request.graph, node);
-    HS_FORWARD(hs_run_again(plan, where.exact, 0, where.call, NULL));
-    HS_FORWARD(add_values(model, plan, node->inputs, call.inputs, call.input_count, false, explanation, error));
-    HS_FORWARD(hs_run_again(plan, where.exact, where.call, 1, NULL));
-    return add_values(model, plan, node->outputs, call.outputs, call.output_count, true, explanation, error);
+    explanation->precision = precision_of(plan->source, node);
+    append_operands(model, plan, node, &found, explanation);
+    for (size_t i = 0; i < plan->calls; i++) {
+        if (hs_plan_source_node(plan, i) != node || plan->measuring[i])
+            continue;
+        const hs_call call = hs_plan_call(plan, i);
+        HS_FORWARD(hs_run_again(plan, where.exact, done, i - done, NULL));
+        HS_FORWARD(count_inputs(backend, &call, looked, explanation, error));
+        HS_FORWARD(hs_run_again(plan, where.exact, i, 1, NULL));
+        HS_FORWARD(count_outputs(backend, &call, looked, explanation, error));
+        done = i + 1;
+    }
+    return HSTEP_OK;
 }
 
 /* ---- The norm ---- */
@@ -156,7 +205,7 @@ static hstep_status check_batch(hstep_trainer *trainer, const hstep_batch *batch
     double loss = 0;
     HS_FORWARD(hs_trainer_submit(trainer, batch, seed, true, &plan, error));
     HS_FORWARD(hs_plan_finish(plan, &flagged, error));
-    if (flagged < plan->forward_calls)
+    if (hs_plan_is_forward(plan, flagged))
         return hs_trainer_forward_failure(trainer, plan, flagged, error);
     HS_FORWARD(hs_plan_read_loss(plan, &loss, error));
     if (flagged == plan->calls)

@@ -17,6 +17,7 @@ hstep_status hs_trainer_plan(hstep_trainer *trainer, size_t sequences, size_t le
         .length = length,
         .parameters = trainer->model->parameters,
         .casts = trainer->model->casts,
+        .head_rows = trainer->config.head_rows,
         .gradients = trainer->reduction.batch,
         .measured = trace->on && trace->rows.measured_count > 0 ? trace->rows.measured : NULL,
         .measured_count = trace->on ? trace->rows.measured_count : 0};
@@ -57,11 +58,11 @@ static hstep_status finish_passes(hstep_trainer *trainer, hs_plan *plan, passes 
                                   hstep_overflow *overflow, hstep_error *error) {
     size_t flagged = 0;
     HS_FORWARD(hs_plan_finish(plan, &flagged, error));
-    if (flagged < plan->forward_calls)
+    if (hs_plan_is_forward(plan, flagged))
         return hs_trainer_forward_failure(trainer, plan, flagged, error);
     HS_FORWARD(hs_plan_read_loss(plan, loss, error));
     HS_FORWARD(hs_trace_take(trainer, plan, ran.forward, ran.backward, error));
-    if (flagged < plan->calls) {
+    if (flagged < plan->calls && !*overflowed) {
         (void)hs_diagnose(trainer->model, plan, flagged, overflow);
         *overflowed = true;
     }
@@ -74,8 +75,7 @@ hstep_status hs_trainer_submit(hstep_trainer *trainer, const hstep_batch *batch,
     HS_FORWARD(hs_model_refresh_casts(trainer->model, error));
     HS_FORWARD(hs_plan_feed(*plan, batch, error));
     HS_FORWARD(hs_plan_write_seed(*plan, seed, error));
-    HS_FORWARD(hs_plan_forward(*plan, error));
-    return backward ? hs_plan_backward(*plan, error) : HSTEP_OK;
+    return backward ? hs_plan_both_passes(*plan, error) : hs_plan_forward(*plan, error);
 }
 
 /* After an overflow only the losses of the remaining batches are still wanted. */
@@ -185,7 +185,12 @@ hstep_status hstep_trainer_record(hstep_trainer *trainer, const hstep_batch *bat
     trainer->tape = (hs_tape){0};
     hs_trace_begin(trainer);
     hs_tape tape = {.revision = trainer->model->revision, .weight = attempt.weight};
-    HS_FORWARD(run_batch(trainer, batch, trainer->scaler.scale / tape.weight, &attempt, &tape.loss, error));
+    const hstep_status status =
+        run_batch(trainer, batch, trainer->scaler.scale / tape.weight, &attempt, &tape.loss, error);
+    if (status != HSTEP_OK) { /* looking for what failed may have run more than the forward pass */
+        (void)hs_trainer_clear_gradients(trainer, NULL);
+        return status;
+    }
     tape.loss /= tape.weight;
     HS_FORWARD(hs_trainer_plan(trainer, batch->sequences, batch->length, &tape.plan, error));
     trainer->tape = tape;

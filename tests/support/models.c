@@ -43,6 +43,7 @@ hs_test_run hs_test_run_create_in(hstep_context *context, const hs_test_setup *s
     trainer.replicas = or_default(setup->replicas, 1);
     trainer.micro_batches = or_default(setup->micro_batches, 1);
     trainer.recompute = setup->recompute;
+    trainer.head_rows = setup->head_rows;
     hs_test_expect_ok(hstep_trainer_create(run.model, &trainer, &run.trainer, &error), &error);
     return run;
 }

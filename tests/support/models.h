@@ -26,6 +26,7 @@ typedef struct hs_test_setup {
     hstep_scaler scaler;
     size_t replicas, micro_batches;
     hstep_recompute recompute;
+    size_t head_rows;
     double learning_rate;
     double grad_clip;
 } hs_test_setup;

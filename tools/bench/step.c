@@ -18,7 +18,7 @@
 
 typedef struct settings {
     size_t vocabulary, width, layers, heads, feed_forward, batch_size, context;
-    size_t threads, repeats, warm_up;
+    size_t threads, repeats, warm_up, head_rows;
     hstep_precision precision;
     hstep_backend backend;
     const char *levers, *device; /* NULL: the device that promises most */
@@ -118,7 +118,8 @@ static void prepare(bench *b) {
         hstep_model_create_decoder(b->context, &decoder, &b->model, &b->error) != HSTEP_OK)
         fail(b);
     write_weights(b);
-    const hstep_trainer_config config = hstep_trainer_defaults(s->precision);
+    hstep_trainer_config config = hstep_trainer_defaults(s->precision);
+    config.head_rows = s->head_rows;
     if (hstep_trainer_create(b->model, &config, &b->trainer, &b->error) != HSTEP_OK)
         fail(b);
     b->tokens = allocate(s->batch_size * s->context, sizeof *b->tokens);
@@ -225,7 +226,7 @@ static _Noreturn void usage(void) {
                     "                  [--device D] [--threads N] [--repeats N | --serve] [--warm-up N] [--phases] "
                     "[--levers LIST]\n"
                     "                  [--width N] [--layers N] [--heads N] [--feed-forward N] [--vocabulary N]\n"
-                    "                  [--batch-size N] [--context N]\n");
+                    "                  [--batch-size N] [--context N] [--head-rows N]\n");
     exit(2);
 }
 
@@ -275,7 +276,8 @@ static bool read_value(const char *name, const char *value, settings *s) {
                    {"--feed-forward", &s->feed_forward},
                    {"--vocabulary", &s->vocabulary},
                    {"--batch-size", &s->batch_size},
-                   {"--context", &s->context}};
+                   {"--context", &s->context},
+                   {"--head-rows", &s->head_rows}};
     if (strcmp(name, "--size") == 0)
         return read_size(value, s);
     if (strcmp(name, "--precision") == 0)

@@ -190,6 +190,8 @@ const hs_vk_operation *hs_vk_find(const hs_call *call) {
 bool hs_vk_supports(const hs_call *call) {
     if (!hs_check_types(call) || hs_vk_find(call)->stage_count == 0)
         return false;
+    if (call->attributes.continues || call->attributes.unfinished)
+        return false;
     /* Sums before their last rounding are the result itself in f64; the mirror keeps no others. */
     return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;
 }

@@ -8,6 +8,7 @@
 
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/product/kit.h"
+#include "cpu/exact/product/partial.h"
 #include "cpu/exact/scratch.h"
 #include "cpu/exact/view.h"
 
@@ -26,6 +27,7 @@ enum { PARALLEL_WORK = 3 << 19 };
 typedef struct product {
     const hs_kit *kit;
     hs_store *store;
+    bool continues, unfinished; /* whether y holds sums before, and afterwards */
     size_t m, n, k;
     hs_lines a, b;
     hs_cells y;
@@ -100,6 +102,8 @@ static product product_of(const hs_call *call, const hs_kernel_run *run) {
     const hs_kit *kit = run->kit;
     product p = {.kit = kit,
                  .store = call->attributes.sums && kit->store_sums ? kit->store_sums : kit->store,
+                 .continues = call->attributes.continues,
+                 .unfinished = call->attributes.unfinished,
                  .m = hs_rows(y),
                  .n = hs_columns(y),
                  .k = a_turned ? hs_rows(a) : hs_columns(a),
@@ -266,12 +270,17 @@ static bool compute_panel(const product *p, const task *t, const work *w, const 
         const size_t tile = j * panels + i, row = (t->first + i) * height, rows = smaller(height, t->rows - row);
         void *sums = w->sums + tile * bytes;
         const hs_cells y = hs_cells_from(p->y, t->row + row, t->column + column);
-        const bool fused = may_fuse(kit, b->ranges_a[i], w->ranges_b[j], b->k == 0, &w->apart[tile]);
+        const bool first = b->k == 0, continued = first && p->continues;
+        if (continued)
+            w->apart[tile] = !hs_load_partial(kit, rows, columns, y, sums);
+        const bool fused = may_fuse(kit, b->ranges_a[i], w->ranges_b[j], first && !continued, &w->apart[tile]);
         if (b->last)
             prefetch_results(y, rows, columns);
-        kit->walk(fused, rows, b->depth, b->a + i * b->a_bytes, packed_b, b->k == 0, sums,
+        kit->walk(fused, rows, b->depth, b->a + i * b->a_bytes, packed_b, first && !continued, sums,
                   ahead_of(&b->prefetch, tile, sums));
-        if (b->last)
+        if (b->last && p->unfinished)
+            hs_store_partial(kit, rows, columns, sums, y);
+        else if (b->last)
             nonfinite |= p->store(rows, columns, sums, y);
     }
     return nonfinite;

@@ -189,7 +189,8 @@ class Trainer(Owner):
 
     A window of `replicas * micro_batches` batches makes one update. Without a scaler it takes the defaults of fp16
     where any product of the model is in it, else of bf16. `recompute` saves memory: inner values of blocks are computed
-    again for the backward pass.
+    again for the backward pass. `head_rows` saves memory, too: logits are there for so many rows at a time; 0 chooses by their
+    size.
     """
 
     def __init__(
@@ -202,6 +203,7 @@ class Trainer(Owner):
         replicas: int = 1,
         micro_batches: int = 1,
         recompute: bool = False,
+        head_rows: int = 0,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.model = model
@@ -214,6 +216,7 @@ class Trainer(Owner):
         else:
             config.scaler = lib.hstep_trainer_defaults_for(model._handle.pointer).scaler
         config.replicas, config.micro_batches, config.recompute = replicas, micro_batches, int(recompute)
+        config.head_rows = head_rows
         place = ffi.new("hstep_trainer **")
         with model._handle.domain:
             call(lib.hstep_trainer_create, model._handle.pointer, config, place)

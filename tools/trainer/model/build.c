@@ -54,5 +54,6 @@ hstep_trainer_config hs_trainer_config_of(const hs_options *o) {
     config.replicas = o->replicas;
     config.micro_batches = o->micro_batches;
     config.recompute = (hstep_recompute)o->recompute;
+    config.head_rows = o->head_rows;
     return config;
 }

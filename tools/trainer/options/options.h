@@ -53,7 +53,7 @@ typedef struct hs_options {
     size_t rule_count;
     bool in_use[HS_PRECISIONS]; /* by hstep_precision: products have it */
 
-    uint64_t steps, batch_size, micro_batches, replicas;
+    uint64_t steps, batch_size, micro_batches, replicas, head_rows;
     int schedule;  /* hstep_schedule_kind */
     int recompute; /* hstep_recompute */
     double learning_rate, min_learning_rate;

@@ -42,8 +42,8 @@ static const hs_command command = {
             "holds their smoothed loss curves to each other. A lever that is more than 1% off is remembered as\n"
             "rejected on this machine. Defaults stand in brackets.\n",
     .end = "\nOptions of trainer train say what to train (trainer train --help): those of data, model, training and\n"
-           "loss scaling, --backend, --device, --threads, --recompute, --seed, --quiet and --config. --steps is 500\n"
-           "unless given.\n"
+           "loss scaling, --backend, --device, --threads, --recompute, --head-rows, --seed, --quiet and --config.\n"
+           "--steps is 500 unless given.\n"
            "\nExit status: 0 within; 1 outside, or the reference itself went no further; 2 usage; 3 bad input file;\n"
            "4 could not write; 5 lever, backend or memory unavailable; 130 interrupted.\n",
     .table = table,
@@ -98,7 +98,8 @@ static int read_within(hs_verify_settings *s) {
 /* A run of this command has no records, checkpoints or samples. */
 static bool is_allowed(const hs_option *option) {
     static const char *const groups[] = {"Data", "Model", "Training", "Loss scaling"};
-    static const char *const names[] = {"backend", "device", "threads", "recompute", "seed", "quiet", "config"};
+    static const char *const names[] = {"backend",   "device", "threads", "recompute",
+                                        "head-rows", "seed",   "quiet",   "config"};
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; ++i)
         if (strcmp(option->group, groups[i]) == 0)
             return true;

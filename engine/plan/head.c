@@ -1,0 +1,52 @@
+/*
+ * Whether a head is divided (engine/graph/head.c), and into what. By itself where the logits of all rows would take
+ * more than WHOLE_BYTES: then into parts of about PART_BYTES, so large that the sums of the weights' gradient, which
+ * every part reads and writes, cost little.
+ */
+#include "engine/error.h"
+#include "engine/plan/plan.h"
+
+#define WHOLE_BYTES ((size_t)256 << 20)
+#define PART_BYTES ((size_t)128 << 20)
+
+/* Every part is five calls of a program. */
+enum { MOST_PARTS = 1024 };
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static size_t rows_at_a_time(const hs_plan *plan, const hs_node *product, size_t rows) {
+    const hstep_graph *graph = plan->request.graph;
+    const size_t columns = (size_t)hs_graph_value(graph, product->outputs[0])->dims[1];
+    const size_t row_bytes = columns * hs_dtype_size(hs_operand_dtype(product->precision));
+    const size_t fewest = (rows + MOST_PARTS - 1) / MOST_PARTS;
+    if (plan->request.head_rows != 0)
+        return larger(plan->request.head_rows, fewest);
+    if (rows <= WHOLE_BYTES / row_bytes)
+        return rows;
+    const size_t most = larger(PART_BYTES / row_bytes, fewest), parts = (rows + most - 1) / most;
+    return (rows + parts - 1) / parts;
+}
+
+/* Whether the backend computes what a divided head needs. */
+static bool is_supported(const hs_plan *plan, const hs_head *head) {
+    const hs_backend *backend = plan->request.backend;
+    const hs_node *weights = &plan->request.graph->nodes[head->weights];
+    hs_call product = {.operation = HS_OP_MATMUL, .precision = weights->precision, .attributes = weights->attributes};
+    const hs_call loss = {.operation = HS_OP_CROSS_ENTROPY, .attributes = {.unfinished = true}};
+    product.attributes.continues = product.attributes.unfinished = true;
+    return backend->api->supports(backend, &product) && backend->api->supports(backend, &loss);
+}
+
+hstep_status hs_plan_divide_head(hs_plan *plan, hstep_error *error) {
+    const hstep_graph *graph = plan->request.graph;
+    const size_t rows = plan->request.sequences * plan->request.length;
+    hs_head head;
+    if (plan->request.mode == HS_MODE_OUTPUT || !hs_graph_find_head(graph, &head))
+        return HSTEP_OK;
+    const size_t most = rows_at_a_time(plan, &graph->nodes[head.product], rows);
+    if (most >= rows || !is_supported(plan, &head))
+        return HSTEP_OK;
+    HS_FORWARD(hs_graph_divide_head(graph, &head, rows, most, &plan->divided, error));
+    plan->request.graph = plan->divided;
+    return HSTEP_OK;
+}
