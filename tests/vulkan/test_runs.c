@@ -47,7 +47,9 @@ static uint64_t checksum_of(const hs_test_run *run) {
 /* Trains on both until 20 updates are committed; returns how many attempts were skipped. */
 static size_t train_both(const hs_test_setup *setup) {
     enum { WINDOW = 4, UPDATES = 20 };
-    hs_test_run expected = hs_test_run_create_in(reference_context(), setup);
+    hs_test_setup whole = *setup;
+    whole.head_rows = 0;
+    hs_test_run expected = hs_test_run_create_in(reference_context(), &whole);
     hs_test_run found = hs_test_run_create_in(context_on(hs_test_device()), setup);
     const size_t window = (setup->replicas ? setup->replicas : 1) * (setup->micro_batches ? setup->micro_batches : 1);
     size_t skips = 0;
@@ -148,6 +150,14 @@ Test(runs, are_traced_alike, .timeout = 300) {
         hs_test_free_trace(&traces[i]);
         hs_test_run_destroy(&runs[i]);
     }
+}
+
+/* The reference has all logits at once, the device seven rows of them. */
+Test(runs, of_a_divided_head, .timeout = 300) {
+    hs_test_setup setup = setup_of(HSTEP_PRECISION_FP16);
+    setup.layers = 1;
+    setup.head_rows = 7;
+    cr_assert_gt(train_both(&setup), 0);
 }
 
 /* Every general operation, some values used more than once. */

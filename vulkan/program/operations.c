@@ -47,11 +47,18 @@ static size_t sum_scratch(const hs_call *call) { return by_sum(call) * sizeof(do
 
 static size_t measure_scratch(const hs_call *call) { return by_sum(call) * HS_MEASURES * sizeof(double); }
 
-static uint64_t by_losses(const hs_call *call) { return sum_parts(call->inputs[0].dims[0]); }
+/* None where the losses of rows are the result. */
+static uint64_t by_losses(const hs_call *call) {
+    return call->attributes.unfinished ? 0 : sum_parts(call->inputs[0].dims[0]);
+}
+
+static uint64_t once_for_losses(const hs_call *call) { return call->attributes.unfinished ? 0 : 1; }
 
 static size_t losses_scratch(const hs_call *call) {
-    return (by_losses(call) + call->inputs[0].dims[0]) * sizeof(double);
+    return call->attributes.unfinished ? 0 : (by_losses(call) + call->inputs[0].dims[0]) * sizeof(double);
 }
+
+static uint32_t losses_options(const hs_call *call) { return call->attributes.unfinished ? 4 : 2; }
 
 /* Blocks of 64 rows, whose sums a sum down rows adds up (reduction/column_sum.glsl). */
 static size_t row_blocks(const hs_call *call) { return (hs_vk_rows(&call->inputs[0]) + 63) / 64; }
@@ -87,11 +94,6 @@ static size_t attention_scratch(const hs_call *call) {
     return 3 * hs_vk_rows(&call->inputs[1]) * call->attributes.heads * sizeof(double);
 }
 
-static uint32_t always_two(const hs_call *call) {
-    (void)call;
-    return 2;
-}
-
 static uint32_t always_one(const hs_call *call) {
     (void)call;
     return 1;
@@ -105,7 +107,8 @@ static uint32_t adamw_options(const hs_call *call) {
 
 static uint32_t matmul_options(const hs_call *call) {
     const hs_attributes *a = &call->attributes;
-    return (a->a_form == HSTEP_TRANSPOSE ? 1U : 0U) | (a->b_form == HSTEP_TRANSPOSE ? 2U : 0U);
+    return (a->a_form == HSTEP_TRANSPOSE ? 1U : 0U) | (a->b_form == HSTEP_TRANSPOSE ? 2U : 0U) |
+           (a->continues ? 4U : 0U) | (a->unfinished ? 8U : 0U);
 }
 
 #define ELEMENTWISE(name)                                                                                              \
@@ -164,10 +167,10 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
     [HS_OP_SOFTMAX_BACKWARD] = ONE_STAGE(softmax_backward, by_row),
     [HS_OP_CROSS_ENTROPY] = {{{HS_VK_SHADER_cross_entropy, by_row},
                               {HS_VK_SHADER_sum, by_losses},
-                              {HS_VK_SHADER_sum_last, once}},
+                              {HS_VK_SHADER_sum_last, once_for_losses}},
                              3,
                              .scratch = losses_scratch,
-                             .options = always_two},
+                             .options = losses_options},
     [HS_OP_CROSS_ENTROPY_BACKWARD] = ONE_STAGE(cross_entropy_backward, by_output_row),
     [HS_OP_STORE_ROWS] = ONE_STAGE(store_rows, by_input),
 };
@@ -189,8 +192,6 @@ const hs_vk_operation *hs_vk_find(const hs_call *call) {
 
 bool hs_vk_supports(const hs_call *call) {
     if (!hs_check_types(call) || hs_vk_find(call)->stage_count == 0)
-        return false;
-    if (call->attributes.continues || call->attributes.unfinished)
         return false;
     /* Sums before their last rounding are the result itself in f64; the mirror keeps no others. */
     return !call->attributes.sums || call->precision == HSTEP_PRECISION_F64;

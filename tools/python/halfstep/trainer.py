@@ -189,8 +189,8 @@ class Trainer(Owner):
 
     A window of `replicas * micro_batches` batches makes one update. Without a scaler it takes the defaults of fp16
     where any product of the model is in it, else of bf16. `recompute` saves memory: inner values of blocks are computed
-    again for the backward pass. `head_rows` saves memory, too: logits are there for so many rows at a time; 0 chooses by their
-    size.
+    again for the backward pass. `head_rows` saves memory, too: logits are there for so many rows at a time; 0 chooses
+    by their size.
     """
 
     def __init__(

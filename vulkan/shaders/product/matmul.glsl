@@ -1,7 +1,7 @@
 /*
  * y = a b in either form of each (policy, section 2). A group computes a tile of 64 x 64 cells, an invocation 16 cells of
  * it; along k blocks of 16 stand in shared memory. Every cell adds its products one by one, ascending in k, in HS_REAL.
- * Options: 1 a stands transposed, 2 b does.
+ * Options: 1 a stands transposed, 2 b does; 4 the cells of y hold sums that go on here, 8 they get sums that go on.
  *
  * The including shader says HS_REAL, hs_fetch_operand(slot, row, column) and hs_store_sum(row, column, sum).
  */
@@ -20,6 +20,20 @@ HS_REAL hs_fetch(uint slot, bool along_rows, uint outer, uint outer_end, uint k,
     return along_rows ? hs_fetch_operand(slot, hs_row(slot, outer), k) : hs_fetch_operand(slot, hs_row(slot, k), outer);
 }
 
+/* The sum that a cell of y holds, which is of type f64; +0 outside and where none goes on. */
+HS_REAL hs_begin(uint row, uint rows, uint column, uint columns) {
+    if ((hs_options & 4u) == 0u || row >= rows || column >= columns)
+        return HS_REAL(0);
+    return HS_REAL(hs_doubles(hs_row(HS_OUT(0), row)).at[column]);
+}
+
+void hs_end(uint row, uint column, HS_REAL sum) {
+    if ((hs_options & 8u) != 0u)
+        hs_doubles(hs_row(HS_OUT(0), row)).at[column] = double(sum);
+    else
+        hs_store_sum(hs_row(HS_OUT(0), row), column, sum);
+}
+
 /* Places in a tile, so that neighbours read neighbours: along k where k is innermost, else along the other side. */
 uvec2 hs_place(uint i, bool along_rows) {
     return along_rows ? uvec2(i / HS_DEPTH, i % HS_DEPTH) : uvec2(i % HS_TILE, i / HS_TILE);
@@ -35,7 +49,7 @@ void main() {
     HS_REAL sums[HS_CELLS][HS_CELLS];
     for (int i = 0; i < HS_CELLS; i++)
         for (int j = 0; j < HS_CELLS; j++)
-            sums[i][j] = HS_REAL(0);
+            sums[i][j] = hs_begin(first_row + y + uint(i) * HS_SIDE, m, first_column + x + uint(j) * HS_SIDE, n);
     for (uint k0 = 0u; k0 < depth; k0 += HS_DEPTH) {
         barrier();
         for (uint i = gl_LocalInvocationID.x; i < HS_TILE * HS_DEPTH; i += HS_GROUP) {
@@ -57,6 +71,6 @@ void main() {
         for (int j = 0; j < HS_CELLS; j++) {
             uint row = first_row + y + uint(i) * HS_SIDE, column = first_column + x + uint(j) * HS_SIDE;
             if (row < m && column < n)
-                hs_store_sum(hs_row(HS_OUT(0), row), column, sums[i][j]);
+                hs_end(row, column, sums[i][j]);
         }
 }

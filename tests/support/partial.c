@@ -1,0 +1,116 @@
+#include "support/partial.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* One product, and the bits and the flag that it ends with. */
+typedef struct example {
+    const hs_test_description *d;
+    const hs_test_call *call;
+    const hs_test_result *expected;
+} example;
+
+static hs_buffer *upload(hs_backend *backend, const void *data, size_t bytes) {
+    hs_buffer *buffer = NULL;
+    cr_assert_eq(backend->api->buffer_create(backend, bytes, &buffer, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->write(backend, buffer, 0, data, bytes, NULL), HSTEP_OK);
+    return buffer;
+}
+
+/* Steps [first, first + count) of an operand that runs along them in its rows or in its columns. */
+static hs_view steps_of(hs_buffer *buffer, size_t lines, size_t k, bool in_rows, size_t first, size_t count) {
+    hs_view view = {.buffer = buffer, .dtype = HSTEP_DTYPE_F64, .rank = 2, .strides = {in_rows ? lines : k, 1}};
+    view.dims[in_rows ? 0 : 1] = count;
+    view.dims[in_rows ? 1 : 0] = lines;
+    view.offset = first * view.strides[in_rows ? 0 : 1] * sizeof(double);
+    return view;
+}
+
+/* The calls for parts of `part` steps. */
+static size_t make_calls(const example *e, hs_buffer *const buffers[3], size_t part, hs_call *calls) {
+    size_t count = 0;
+    for (size_t first = 0; first < e->d->inner; first += part) {
+        const size_t steps = e->d->inner - first < part ? e->d->inner - first : part;
+        calls[count++] = (hs_call){
+            .operation = HS_OP_MATMUL,
+            .precision = e->d->precision,
+            .attributes = {.a_form = e->d->a_form,
+                           .b_form = e->d->b_form,
+                           .continues = first > 0,
+                           .unfinished = first + steps < e->d->inner},
+            .input_count = 2,
+            .output_count = 1,
+            .inputs = {steps_of(buffers[0], e->d->rows, e->d->inner, e->d->a_form == HSTEP_TRANSPOSE, first, steps),
+                       steps_of(buffers[1], e->d->columns, e->d->inner, e->d->b_form == HSTEP_NO_TRANSPOSE, first,
+                                steps)},
+            .outputs = {{.buffer = buffers[2],
+                         .dtype = HSTEP_DTYPE_F64,
+                         .rank = 2,
+                         .dims = {e->d->rows, e->d->columns},
+                         .strides = {e->d->columns, 1}}}};
+    }
+    return count;
+}
+
+static void check_parts(const example *e, hs_backend *backend, size_t part, const char *where) {
+    const size_t cells = e->d->rows * e->d->columns;
+    double *y = malloc(cells * sizeof *y);
+    hs_call *calls = calloc(e->d->inner, sizeof *calls);
+    uint32_t *flags = calloc(e->d->inner, sizeof *flags);
+    cr_assert(y != NULL && calls != NULL && flags != NULL);
+    for (size_t i = 0; i < cells; i++)
+        y[i] = NAN; /* what stood there before is not read */
+    hs_buffer *const buffers[] = {upload(backend, e->call->inputs[0].f64, e->d->rows * e->d->inner * sizeof(double)),
+                                  upload(backend, e->call->inputs[1].f64, e->d->columns * e->d->inner * sizeof(double)),
+                                  upload(backend, y, cells * sizeof *y)};
+    const size_t count = make_calls(e, buffers, part, calls);
+    hs_program *program = NULL;
+    hstep_error error = {0};
+    cr_assert(backend->api->supports(backend, &calls[0]));
+    cr_assert_eq(backend->api->program_create(backend, calls, count, &program, &error), HSTEP_OK, "%s", error.message);
+    cr_assert_eq(hs_run_and_wait(backend, program, 0, count, flags, NULL), HSTEP_OK);
+    cr_assert_eq(backend->api->read(backend, buffers[2], 0, y, cells * sizeof *y, NULL), HSTEP_OK);
+    for (size_t i = 0; i < cells; i++)
+        cr_assert(hs_test_same_value(y[i], e->expected->outputs[0][i]), "%s, parts of %zu: cell %zu is %a, not %a",
+                  where, part, i, y[i], e->expected->outputs[0][i]);
+    for (size_t i = 0; i < count; i++)
+        cr_assert_eq(flags[i], i + 1 < count ? 0 : e->expected->flag, "%s, parts of %zu: flag %zu", where, part, i);
+    backend->api->program_destroy(backend, program);
+    for (size_t i = 0; i < 3; i++)
+        backend->api->buffer_destroy(backend, buffers[i]);
+    free(y);
+    free(calls);
+    free(flags);
+}
+
+static void check_everywhere(hs_parity *parity, const example *e, const char *what) {
+    static const size_t parts[] = {1, 7, 33, 500, SIZE_MAX / 2};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const size_t part = parts[i] < e->d->inner ? parts[i] : e->d->inner > 1 ? e->d->inner - 1 : 1;
+        check_parts(e, parity->reference, part, what);
+        for (size_t lever = 0; lever < HS_TEST_LEVERS; lever++)
+            for (unsigned threads = 0; threads < 2; threads++)
+                if (parity->exact[lever][threads] != NULL)
+                    check_parts(e, parity->exact[lever][threads], part, what);
+    }
+}
+
+void hs_parity_compare_parts(hs_parity *parity, const hs_test_call *call, const char *what) {
+    hs_test_result *expected = hs_test_call_run_well(call, parity->reference);
+    const example e = {&call->description, call, expected};
+    check_everywhere(parity, &e, what);
+    parity->calls++;
+    parity->raised += expected->flag;
+    hs_test_result_destroy(expected);
+}
+
+void hs_parity_check_parts(hs_parity *parity, const hs_test_description *d, hs_test_fill fill, double scale) {
+    hs_test_call *call = hs_test_call_create(d);
+    hs_test_call_fill(call, fill, 7 + d->rows);
+    for (uint32_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < call->inputs[i].elements; j++)
+            call->inputs[i].f64[j] *= scale;
+    hs_parity_compare_parts(parity, call, "a product");
+    hs_test_call_destroy(call);
+}
