@@ -14,7 +14,8 @@ written_in() {
             sub(/.* /, "", section)
             name = $NF
             sub(/[.][0-9]+$/, "", name)
-            if (section ~ /^[.]data[.]rel[.]ro/ || name == section)
+            # Locks of reductions are made by clang, for its OpenMP.
+            if (section ~ /^[.]data[.]rel[.]ro/ || name == section || name ~ /^[.]gomp_critical_/)
                 next
             if (section ~ /^([.]l?data|[.]l?bss|[.]tdata|[.]tbss|[*]COM[*])/)
                 print object, name

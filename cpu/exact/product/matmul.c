@@ -148,7 +148,7 @@ static size_t lay_out(product *p, unsigned char *scratch) {
 }
 
 size_t hs_kit_matmul_scratch(const hs_call *call, const hs_kernel_run *run) {
-    static unsigned char origin;
+    unsigned char origin;
     product p = product_of(call, run);
     return lay_out(&p, &origin);
 }

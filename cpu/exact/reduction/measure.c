@@ -3,6 +3,7 @@
 
 #include "cpu/exact/kernels.h"
 #include "cpu/exact/view.h"
+#include "precision/arithmetic.h"
 
 /* Magnitudes at which nearest-even rounding passes from one outcome to the next. */
 typedef struct limits {
@@ -30,12 +31,13 @@ typedef struct counts {
 /* Infinities and NaNs fail every comparison with a finite bound from above, and count once more as nonfinite. */
 static double measure_span(const limits *l, size_t count, const double *x, counts *found) {
     const double zero = l->zero, normal = l->normal, infinity = l->infinity;
-    double largest = 0;
+    int64_t largest = 0; /* the bits, which are ordered as magnitudes are; clang vectorises no maximum of doubles */
     uint64_t zeros = 0, subnormals = 0, infinities = 0, finite = 0;
 #pragma omp simd reduction(max : largest) reduction(+ : zeros, subnormals, infinities, finite)
     for (size_t i = 0; i < count; i++) {
         const double magnitude = fabs(x[i]), known = magnitude < INFINITY ? magnitude : 0;
-        largest = known > largest ? known : largest;
+        const int64_t bits = (int64_t)hs_bits(known);
+        largest = bits > largest ? bits : largest;
         zeros += (uint64_t)(magnitude <= zero) - (uint64_t)(magnitude == 0);
         subnormals += (uint64_t)(magnitude < normal) - (uint64_t)(magnitude <= zero);
         infinities += known >= infinity;
@@ -45,7 +47,7 @@ static double measure_span(const limits *l, size_t count, const double *x, count
     found->to_subnormal += subnormals;
     found->to_infinity += infinities;
     found->nonfinite += count - finite;
-    return largest;
+    return hs_from_bits((uint64_t)largest);
 }
 
 /* In f64 nothing is rounded, and 0 is no number that became 0. */

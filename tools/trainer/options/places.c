@@ -123,7 +123,7 @@ int hs_places_read(hs_options *options, const char *command, const char *path) {
 }
 
 void hs_places_clear(hs_options *options, hstep_precision precision) {
-    options->precision = precision;
+    options->precision = (int)precision;
     options->rule_count = 0;
     memset(options->in_use, 0, sizeof options->in_use);
     options->in_use[precision] = true;
