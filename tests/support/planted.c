@@ -47,16 +47,18 @@ static operands read_operands(hs_planted planted, const hs_call *call) {
     return o;
 }
 
-static double rounded(double x) { return hs_decode(HSTEP_BF16, hs_encode(HSTEP_BF16, x)); }
+static double rounded(hstep_format format, double x) { return hs_decode(format, hs_encode(format, x)); }
+
+static hstep_format format_of(hs_planted planted) { return planted == HS_PLANTED_FP16_SUMS ? HSTEP_FP16 : HSTEP_BF16; }
 
 /* A bf16 number with the bits of `mask` alone; infinities and NaNs stay. */
 static double masked(double x, uint16_t mask) {
     return isfinite(x) ? hs_decode(HSTEP_BF16, hs_encode(HSTEP_BF16, x) & mask) : x;
 }
 
-/* A float rounded to the fraction of a bf16 (Veltkamp's splitting). */
-static float cut(float x) {
-    const float scaled = 65537 * x;
+/* A float rounded to the fraction of a half format (Veltkamp's splitting); `factor` is a power of two and 1. */
+static float cut(float factor, float x) {
+    const float scaled = factor * x;
     return scaled - (scaled - x);
 }
 
@@ -65,9 +67,9 @@ static bool flushes(hs_planted planted, size_t k) {
            (planted == HS_PLANTED_DEEP_FLUSHED && k > 2048);
 }
 
-static void represent(bool loses_bit, bool flushes_subnormals, size_t count, double *x) {
+static void represent(hstep_format format, bool loses_bit, bool flushes_subnormals, size_t count, double *x) {
     for (size_t i = 0; i < count; i++) {
-        x[i] = rounded(x[i]);
+        x[i] = rounded(format, x[i]);
         if (loses_bit)
             x[i] = masked(x[i], 0xfffe);
         if (flushes_subnormals && fabs(x[i]) < 0x1p-126)
@@ -116,11 +118,11 @@ UNWATCHED static void sum_f64(const operands *o, const double *a, const double *
 }
 
 /* The same, every partial sum cut. */
-UNWATCHED static void sum_bf16(const operands *o, const double *a, const double *b, double *y) {
+UNWATCHED static void sum_halves(const operands *o, float factor, const double *a, const double *b, double *y) {
     float sums[BLOCK] = {0};
     for (size_t k = 0; k < o->k; k++)
         for (size_t j = 0; j < BLOCK; j++)
-            sums[j] = cut(sums[j] + (float)a[k] * (float)b[k * o->n + j]);
+            sums[j] = cut(factor, sums[j] + (float)a[k] * (float)b[k * o->n + j]);
     for (size_t j = 0; j < BLOCK; j++)
         y[j] = (double)sums[j];
 }
@@ -136,8 +138,8 @@ static void sum_all(hs_planted planted, const operands *o, bool f32, size_t pitc
         for (size_t i = 0; i < o->m; i++) {
             const double *a = o->a + i * o->k;
             double *sums = y + i * pitch + j;
-            if (planted == HS_PLANTED_BF16_SUMS)
-                sum_bf16(o, a, o->b + j, sums);
+            if (planted == HS_PLANTED_BF16_SUMS || planted == HS_PLANTED_FP16_SUMS)
+                sum_halves(o, planted == HS_PLANTED_BF16_SUMS ? 65537 : 8193, a, o->b + j, sums);
             else if (f32)
                 sum_f32(o, a, o->b + j, planted == HS_PLANTED_REVERSED, sums);
             else
@@ -149,7 +151,7 @@ static void sum_all(hs_planted planted, const operands *o, bool f32, size_t pitc
 static double finished(hs_planted planted, const hs_call *call, double sum) {
     if (call->precision == HSTEP_PRECISION_F64 || call->attributes.sums)
         return sum;
-    return planted == HS_PLANTED_TRUNCATED ? masked(sum, 0xfffe) : rounded(sum);
+    return planted == HS_PLANTED_TRUNCATED ? masked(sum, 0xfffe) : rounded(format_of(planted), sum);
 }
 
 static size_t runs;
@@ -163,7 +165,7 @@ static void store(hs_planted planted, const hs_call *call, size_t i, size_t n, d
         const double y = finished(planted, call, sums[j]);
         run->nonfinite = run->nonfinite || (!isfinite(y) && planted != HS_PLANTED_SILENT);
         if (compact)
-            ((uint16_t *)row)[j] = hs_encode(HSTEP_BF16, y);
+            ((uint16_t *)row)[j] = hs_encode(format_of(planted), y);
         else
             ((double *)row)[j] = y;
     }
@@ -177,8 +179,8 @@ static void multiply(hs_planted planted, const hs_call *call, hs_kernel_run *run
     const bool lost_left = planted == HS_PLANTED_COMPACT_BLIND && hs_dtype_is_half(call->inputs[0].dtype);
     runs++;
     if (mixed) {
-        represent(lost || lost_left, flushes(planted, o.k), o.m * o.k, o.a);
-        represent(lost, flushes(planted, o.k), o.k * o.n, o.b);
+        represent(format_of(planted), lost || lost_left, flushes(planted, o.k), o.m * o.k, o.a);
+        represent(format_of(planted), lost, flushes(planted, o.k), o.k * o.n, o.b);
     }
     const bool f32 = sums_in_f32(planted, &o, mixed), zeros = planted == HS_PLANTED_TURNED &&
                                                               call->attributes.a_form == HSTEP_TRANSPOSE &&
@@ -202,6 +204,7 @@ static void multiply(hs_planted planted, const hs_call *call, hs_kernel_run *run
 #define PLANTED(X)                                                                                                     \
     X(LOST_BIT, "planted.lost-bit", BF16)                                                                              \
     X(BF16_SUMS, "planted.bf16-sums", BF16)                                                                            \
+    X(FP16_SUMS, "planted.fp16-sums", FP16)                                                                            \
     X(TRUNCATED, "planted.truncated", BF16)                                                                            \
     X(FLUSHED, "planted.flushed", BF16)                                                                                \
     X(LAST_STEP, "planted.last-step", F64)                                                                             \

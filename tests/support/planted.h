@@ -10,6 +10,7 @@
 typedef enum hs_planted {
     HS_PLANTED_LOST_BIT,                     /* bf16: operands lose their last fraction bit */
     HS_PLANTED_BF16_SUMS,                    /* bf16: every partial sum is cut to bf16 */
+    HS_PLANTED_FP16_SUMS,                    /* fp16: every partial sum is cut to fp16 */
     HS_PLANTED_TRUNCATED,                    /* bf16: right sums, the result loses its last fraction bit */
     HS_PLANTED_FLUSHED,                      /* bf16: subnormal operands count as zero */
     HS_PLANTED_LAST_STEP,                    /* f64: the last step of k is missing */

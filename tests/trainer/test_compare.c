@@ -140,6 +140,70 @@ Test(compare, four_claims_by_two_rules) {
     json_decref(root);
 }
 
+/*
+ * Both sides of both rules for every kind of name. Where ours is the referee and theirs beyond the target, the target
+ * says outside; where theirs is the referee and ours within the target, the referee does.
+ */
+Test(compare, names_decide_by_which_rule) {
+    static const struct {
+        const char *name;
+        bool target;
+    } list[] = {{"blocks.0", true},
+                {"blocks.12.output", true},
+                {"logits", true},
+                {"probabilities", true},
+                {"decoder.logits", true},
+                {"token_embedding", false},
+                {"final_norm", false},
+                {"loss", false},
+                {"blocks.0.attention", false},
+                {"blocks.0.attention.output", false},
+                {"blocks.0.attention_residual", false},
+                {"blocks.0.output.more", false},
+                {"gradient.blocks.0", false},
+                {"gradient.blocks.0.attention.output.weight", false}};
+    enum { NAMES = sizeof list / sizeof list[0] };
+    tensor far[NAMES], near_by[NAMES], theirs[NAMES];
+    for (size_t i = 0; i < NAMES; ++i) {
+        far[i] = (tensor){.name = list[i].name, .rows = 1, .columns = 2, .values = {1, 2 + ABOVE}};
+        near_by[i] = (tensor){.name = list[i].name, .rows = 1, .columns = 2, .values = {1, 2 + BELOW}};
+        theirs[i] = (tensor){.name = list[i].name, .rows = 1, .columns = 2, .values = {1, 2}};
+    }
+    WRITE("far", "f64", far);
+    WRITE("near", "f64", near_by);
+    WRITE("b", NULL, theirs);
+    json_t *beyond = COMPARE(1, "--ours", "far", "--theirs", "b", "--referee", "far"),
+           *inside = COMPARE(1, "--ours", "near", "--theirs", "b", "--referee", "b");
+    for (size_t i = 0; i < NAMES; ++i) {
+        const char *rule = list[i].target ? "target" : "referee";
+        expect(beyond, list[i].name, list[i].target ? "outside" : "no farther than theirs", rule);
+        expect(inside, list[i].name, list[i].target ? "within the target" : "outside", rule);
+    }
+    json_decref(beyond);
+    json_decref(inside);
+}
+
+/* At the limit itself a rule is kept; a step beyond it is not. */
+Test(compare, limits_belong_to_what_they_limit) {
+    static const tensor ours[] = {NUMBERS("logits", 1, 2, 1.5, 2), NUMBERS("inner", 1, 2, 1.5, 2)},
+                        beyond[] = {NUMBERS("logits", 1, 2, 1.5 + 0x1p-52, 2),
+                                    NUMBERS("inner", 1, 2, 1.5 + 0x1p-52, 2)},
+                        theirs[] = {NUMBERS("logits", 1, 2, 1, 2), NUMBERS("inner", 1, 2, 0.5, 2)},
+                        referee[] = {NUMBERS("logits", 1, 2, 1, 2), NUMBERS("inner", 1, 2, 1, 2)};
+    WRITE("a", "f64", ours);
+    WRITE("beyond", "f64", beyond);
+    WRITE("b", NULL, theirs);
+    WRITE("c", NULL, referee);
+    json_t *root = COMPARE(0, THREE, "--target", "0.5");
+    expect(root, "logits", "within the target", "target");
+    expect(root, "inner", "no farther than theirs", "referee");
+    json_decref(root);
+    root = COMPARE(1, "--ours", "beyond", "--theirs", "b", "--referee", "c", "--target", "0.5");
+    expect(root, "logits", "outside", "target");
+    expect(root, "inner", "outside", "referee");
+    json_decref(root);
+}
+
 static const tensor one[] = {NUMBERS("logits", 1, 2, 1, 2)};
 static const tensor near[] = {NUMBERS("logits", 1, 2, 1, 2 + BELOW)};
 

@@ -135,7 +135,7 @@ Test(verify, the_same_kernels_never_differ) {
 
 Test(verify, sums_in_another_order_pass) {
     hs_side *side = judged(HS_PLANTED_REVERSED, "bf16");
-    cr_expect(side->passed, "gap %g, first norm %g", side->gap.largest, side->first_norm_gap);
+    cr_expect(side->passed, "gap %g, first gradient %g", side->gap.largest, side->first_gradient_gap);
     cr_expect_gt(side->first_difference, 0);
     side->exact = true;
     cr_expect_not(hs_side_passes(side, 1), "for an exact lever one bit is too many");
@@ -154,6 +154,9 @@ Test(verify, sums_in_half_precision_fail) {
     hs_side *side = judged(HS_PLANTED_BF16_SUMS, "bf16");
     cr_expect_not(side->passed);
     expect_reason(side, "first gradient");
+    side = judged(HS_PLANTED_FP16_SUMS, "fp16");
+    cr_expect_not(side->passed, "first gradient %g", side->first_gradient_gap);
+    expect_reason(side, "first gradient");
 }
 
 Test(verify, a_missing_last_step_fails) {
@@ -161,7 +164,7 @@ Test(verify, a_missing_last_step_fails) {
     hs_side *side = judged(HS_PLANTED_LAST_STEP, "f64");
     cr_expect_not(side->passed);
     cr_expect_gt(side->gap.largest, 0.02, "the curve itself leaves the reference's");
-    side->first_norm_gap = 0;
+    side->first_gradient_gap = side->first_norm_gap = 0;
     cr_expect_not(hs_side_passes(side, HS_CURVE_LIMIT));
     expect_reason(side, "loss curve");
 }

@@ -22,6 +22,7 @@ static const struct {
     [HS_PLANTED_DEEP_LAST_STEP] = {"uniform", NULL, NULL, 65537},
     [HS_PLANTED_LOST_BIT] = {"uniform", NULL, NULL, 0},
     [HS_PLANTED_BF16_SUMS] = {"uniform", NULL, NULL, 0},
+    [HS_PLANTED_FP16_SUMS] = {"uniform", NULL, NULL, 0},
     [HS_PLANTED_TRUNCATED] = {"uniform", NULL, NULL, 0},
     [HS_PLANTED_FLUSHED] = {"subnormal", NULL, NULL, 0},
     [HS_PLANTED_LAST_STEP] = {"uniform", NULL, NULL, 0},
@@ -35,8 +36,9 @@ static const struct {
 
 static void expect_rejection(hs_planted planted) {
     const size_t k = faults[planted].k > 0 ? faults[planted].k : 48;
-    const hstep_product_depth depths[] = {{HSTEP_PRECISION_BF16, k}, {HSTEP_PRECISION_F64, k}};
-    const hs_lever_request request = {.selection = "auto", .products = depths, .product_count = 2};
+    const hstep_product_depth depths[] = {
+        {HSTEP_PRECISION_BF16, k}, {HSTEP_PRECISION_FP16, k}, {HSTEP_PRECISION_F64, k}};
+    const hs_lever_request request = {.selection = "auto", .products = depths, .product_count = 3};
     hs_test_chosen *c = hs_test_choose_with(planted, 1, &request);
     const hstep_lever *lever = c->lever;
     cr_assert_eq(c->status, HSTEP_OK, "a rejected lever is never fatal: %s", c->error.message);

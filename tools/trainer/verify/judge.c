@@ -32,3 +32,9 @@ uint64_t hs_first_difference(const double *a, const double *b, size_t count) {
             return i + 1;
     return 0;
 }
+
+/* A step of the half format above 1, and an eighth of it; f64 has none, and its sums' last bits are far below. */
+hs_first_limits hs_first_limits_of(const bool *in_use) {
+    const double step = in_use[HSTEP_PRECISION_BF16] ? 0x1p-7 : in_use[HSTEP_PRECISION_FP16] ? 0x1p-10 : 1e-9;
+    return (hs_first_limits){step, step / 8};
+}

@@ -17,16 +17,18 @@ static const char *data_of(const hs_verification *v) {
 }
 
 void hs_side_explain(const hs_side *side, double within, char *text, size_t size) {
+    const hs_first_limits limits = hs_first_limits_of(side->options.in_use);
     if (side->rejection[0] != '\0')
         snprintf(text, size, "rejected: %s", side->rejection);
     else if (side->stopped[0] != '\0')
         snprintf(text, size, "%s", side->stopped);
     else if (side->exact && side->first_difference != 0)
         snprintf(text, size, "an exact lever must give the reference's bits");
-    else if (side->gated && side->first_norm_gap > HS_FIRST_NORM_LIMIT)
+    else if (side->gated && !hs_side_starts_right(side))
         snprintf(text, size,
-                 "the norm of its first gradient is %.3g%% off the reference's, with the same weights (limit %.3g%%)",
-                 100 * side->first_norm_gap, 100 * HS_FIRST_NORM_LIMIT);
+                 "its first gradient is %.3g%% off the reference's, with the same weights (limit %.3g%%), and the norm "
+                 "%.3g%% (limit %.3g%%)",
+                 100 * side->first_gradient_gap, 100 * limits.gradient, 100 * side->first_norm_gap, 100 * limits.norm);
     else if (!hs_side_passes(side, within))
         snprintf(text, size, "its loss curve is %.3g%% off the reference's in step %" PRIu64 " (limit %.3g%%)",
                  100 * side->gap.largest, side->gap.step, 100 * within);
@@ -46,18 +48,20 @@ static void describe_loss(double loss, char text[FIGURE]) {
 static void print_reference(const hs_side *side) {
     char loss[FIGURE];
     describe_loss(side->held_out_loss, loss);
-    printf("%-*s  %-8s  %-21s  %-10s  %-16s  %-6" PRIu64 "  %-13s\n", NAME, side->name, "", "", "", "", side->skipped,
-           loss);
+    printf("%-*s  %-8s  %-21s  %-14s  %-10s  %-16s  %-6" PRIu64 "  %-13s\n", NAME, side->name, "", "", "", "", "",
+           side->skipped, loss);
 }
 
 static void print_side(const hs_side *side, double within) {
-    char loss[FIGURE] = "", gap[FIGURE] = "", norm[FIGURE], first[FIGURE] = "none", tokens[FIGURE] = "", why[512];
+    char loss[FIGURE] = "", gap[FIGURE] = "", gradient[FIGURE], norm[FIGURE], first[FIGURE] = "none",
+         tokens[FIGURE] = "", why[512];
     hs_side_explain(side, within, why, sizeof why);
     if (side->rejection[0] != '\0') {
         printf("%-*s  %-8s  %s\n", NAME, side->name, "outside", why);
         return;
     }
     describe_loss(side->held_out_loss, loss);
+    snprintf(gradient, sizeof gradient, "%.2g%%", 100 * side->first_gradient_gap);
     snprintf(norm, sizeof norm, "%.2g%%", 100 * side->first_norm_gap);
     if (side->gap.step > 0)
         snprintf(gap, sizeof gap, "%.3g%% in step %" PRIu64, 100 * side->gap.largest, side->gap.step);
@@ -65,8 +69,8 @@ static void print_side(const hs_side *side, double within) {
         snprintf(first, sizeof first, "step %" PRIu64, side->first_difference);
     if (side->stopped[0] == '\0')
         snprintf(tokens, sizeof tokens, "%zu of %d", side->equal_tokens, HS_VERIFY_TOKENS);
-    printf("%-*s  %-8s  %-21s  %-10s  %-16s  %-6" PRIu64 "  %-13s  %-12s  %s\n", NAME, side->name,
-           side->passed ? "within" : "outside", gap, norm, first, side->skipped, loss, tokens, why);
+    printf("%-*s  %-8s  %-21s  %-14s  %-10s  %-16s  %-6" PRIu64 "  %-13s  %-12s  %s\n", NAME, side->name,
+           side->passed ? "within" : "outside", gap, gradient, norm, first, side->skipped, loss, tokens, why);
 }
 
 void hs_verification_print(const hs_verification *v) {
@@ -79,8 +83,9 @@ void hs_verification_print(const hs_verification *v) {
            s->against >= 0 ? hstep_precision_name((hstep_precision)reference->options.precision) : precision,
            hstep_context_backend_name(reference->context), hstep_context_device_name(reference->context),
            s->options.steps, data_of(v), s->options.seed);
-    printf("%-*s  %-8s  %-21s  %-10s  %-16s  %-6s  %-13s  %-12s  %s\n", NAME, "side", "verdict", "gap of loss curves",
-           "first norm", "first difference", "skips", "held-out loss", "equal tokens", "why");
+    printf("%-*s  %-8s  %-21s  %-14s  %-10s  %-16s  %-6s  %-13s  %-12s  %s\n", NAME, "side", "verdict",
+           "gap of loss curves", "first gradient", "first norm", "first difference", "skips", "held-out loss",
+           "equal tokens", "why");
     print_reference(reference);
     for (size_t i = 1; i < v->count; ++i)
         print_side(&v->sides[i], s->within);
@@ -137,6 +142,7 @@ static json_t *judged_as_json(const hs_side *side, double within) {
                         side->gap.step > 0 ? json_integer((json_int_t)side->gap.step) : json_null());
     json_object_set_new(object, "first_difference",
                         side->first_difference > 0 ? json_integer((json_int_t)side->first_difference) : json_null());
+    json_object_set_new(object, "first_gradient_gap", number(side->first_gradient_gap));
     json_object_set_new(object, "first_norm_gap", number(side->first_norm_gap));
     json_object_set_new(object, "equal_tokens", json_integer((json_int_t)side->equal_tokens));
     return object;

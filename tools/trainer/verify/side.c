@@ -87,12 +87,44 @@ static void say(const hs_run *data, const hs_side *sides) {
                   sides[0].losses[steps - 1]);
 }
 
+/* Adds to the squared norms of the reference's moments of one parameter, and of what the side's differ by. */
+static hstep_status add_distance(const hs_side *reference, const hs_side *side, size_t index, double *room,
+                                 double sums[2], hstep_error *error) {
+    hstep_parameter parameter;
+    hstep_status status = hstep_model_parameter(reference->model, index, &parameter, error);
+    if (status == HSTEP_OK)
+        status = hstep_trainer_read_moments(reference->trainer, index, room, NULL, error);
+    if (status == HSTEP_OK)
+        status = hstep_trainer_read_moments(side->trainer, index, room + parameter.elements, NULL, error);
+    for (size_t i = 0; status == HSTEP_OK && i < parameter.elements; ++i) {
+        const double difference = room[parameter.elements + i] - room[i];
+        sums[0] += room[i] * room[i];
+        sums[1] += difference * difference;
+    }
+    return status;
+}
+
+/* After step 1 the first moments are the gradients, times a constant. */
+static hstep_status compare_gradients(const hs_side *reference, hs_side *side, hstep_error *error) {
+    const size_t count = hstep_model_parameter_count(side->model);
+    double *room = calloc(2 * hstep_model_scalar_count(side->model), sizeof *room), sums[2] = {0};
+    hstep_status status = room != NULL ? HSTEP_OK : hs_no_memory(error);
+    for (size_t i = 0; i < count && status == HSTEP_OK; ++i)
+        status = add_distance(reference, side, i, room, sums, error);
+    free(room);
+    side->first_gradient_gap = sums[1] == 0 ? 0 : sqrt(sums[1]) / sqrt(sums[0]);
+    return status;
+}
+
 hstep_status hs_sides_train(hs_run *data, hs_side *sides, size_t count, hstep_error *error) {
     while (sides[0].steps < data->options->steps && goes_on(&sides[0]) && !hs_interrupted()) {
         hstep_status status = hs_run_fill_window(data, error);
         for (size_t i = 0; i < count && status == HSTEP_OK; ++i)
             if (goes_on(&sides[i]))
                 status = take_step(data, &sides[i], error);
+        for (size_t i = 1; i < count && status == HSTEP_OK && sides[0].steps == 1; ++i)
+            if (sides[i].steps == 1)
+                status = compare_gradients(&sides[0], &sides[i], error);
         if (status != HSTEP_OK)
             return status;
         hs_run_advance(data);
@@ -143,10 +175,14 @@ static void find_difference(hs_side *side, const hs_side *reference) {
         side->first_difference = side->steps + (side->stopped[0] != '\0');
 }
 
+bool hs_side_starts_right(const hs_side *side) {
+    const hs_first_limits limits = hs_first_limits_of(side->options.in_use);
+    return side->first_gradient_gap <= limits.gradient && side->first_norm_gap <= limits.norm;
+}
+
 bool hs_side_passes(const hs_side *side, double within) {
     return side->rejection[0] == '\0' && side->stopped[0] == '\0' && side->gap.largest <= within &&
-           !(side->gated && side->first_norm_gap > HS_FIRST_NORM_LIMIT) &&
-           !(side->exact && side->first_difference != 0);
+           !(side->gated && !hs_side_starts_right(side)) && !(side->exact && side->first_difference != 0);
 }
 
 void hs_side_judge(hs_side *side, const hs_side *reference, double within) {

@@ -25,7 +25,8 @@ typedef struct hs_side {
     int32_t *tokens;      /* HS_VERIFY_TOKENS that it generates, greedily */
     /* Beside the reference: */
     hs_curve_gap gap;
-    double first_norm_gap;     /* of the gradient norms in step 1, relative */
+    double first_gradient_gap; /* norm of the difference of the gradients in step 1, relative */
+    double first_norm_gap;     /* difference of their norms, relative */
     uint64_t first_difference; /* a step; 0: none */
     size_t equal_tokens;       /* before the first other one */
     bool passed;
@@ -49,6 +50,9 @@ hstep_status hs_side_conclude(hs_run *data, hs_side *side, hstep_error *error);
 /* Whether a side that was judged passes with this limit: it finished, its curve stays within the limit, a gated lever's
  * first gradient is right, and an exact one's bits are all equal. */
 bool hs_side_passes(const hs_side *side, double within);
+
+/* Whether its first gradient is within the limits of a gated lever. */
+bool hs_side_starts_right(const hs_side *side);
 
 /* Beside a reference that finished. */
 void hs_side_judge(hs_side *side, const hs_side *reference, double within);
