@@ -73,6 +73,16 @@ static size_t gain_scratch(const hs_call *call) {
     return blocks_scratch(call) + hs_vk_rows(&call->inputs[0]) * sizeof(double);
 }
 
+/* Rows of input 0, 64 to a group, and a word for each (rows/links.glsl). */
+static uint64_t by_gathered(const hs_call *call) { return (hs_vk_rows(&call->inputs[0]) + 63) / 64; }
+
+/* Elements of input 0, 64 of a row to a group. */
+static uint64_t by_row_parts(const hs_call *call) {
+    return (uint64_t)hs_vk_rows(&call->inputs[0]) * ((hs_vk_columns(&call->inputs[0]) + 63) / 64);
+}
+
+static size_t links_scratch(const hs_call *call) { return hs_vk_rows(&call->inputs[0]) * sizeof(uint32_t); }
+
 /* Blocks of 32 queries, for each head of each sequence (attention/queries.glsl). */
 static uint64_t by_queries(const hs_call *call, uint32_t q) {
     const hs_attributes *a = &call->attributes;
@@ -99,7 +109,13 @@ static uint32_t always_one(const hs_call *call) {
     return 1;
 }
 
-static uint32_t without_base(const hs_call *call) { return call->input_count == 2; }
+/* Of the table's beginning: without a base, and with one that stands there. */
+static uint32_t base_options(const hs_call *call) {
+    if (call->input_count == 2)
+        return 1;
+    const hs_view *base = &call->inputs[2], *table = &call->outputs[0];
+    return base->buffer == table->buffer && base->offset == table->offset ? 2U : 0U;
+}
 
 static uint32_t adamw_options(const hs_call *call) {
     return (call->attributes.decay ? 1U : 0U) | (call->output_count > HS_ADAMW_CAST ? 2U : 0U);
@@ -136,9 +152,11 @@ static const hs_vk_operation operations[HS_OP_COUNT] = {
     [HS_OP_ROTARY_BACKWARD] = {{{HS_VK_SHADER_rotary, by_element}}, 1, .options = always_one},
     [HS_OP_GATHER] = ONE_STAGE(gather, by_element),
     [HS_OP_GATHER_BACKWARD] = {{{HS_VK_SHADER_gather_backward_base, by_element},
-                                {HS_VK_SHADER_gather_backward, by_column}},
-                               2,
-                               .options = without_base},
+                                {HS_VK_SHADER_gather_backward_links, by_gathered},
+                                {HS_VK_SHADER_gather_backward, by_row_parts}},
+                               3,
+                               .scratch = links_scratch,
+                               .options = base_options},
     [HS_OP_RMSNORM] = ONE_STAGE(rmsnorm, by_row),
     [HS_OP_RMSNORM_BACKWARD_INPUT] = ONE_STAGE(rmsnorm_backward_input, by_row),
     [HS_OP_RMSNORM_BACKWARD_GAIN] = {{{HS_VK_SHADER_rmsnorm_scales, by_row},
