@@ -181,7 +181,9 @@ run() {
     make_copy "$(realpath "$program")"
     VK_DRIVER_FILES=$(compgen -G "$root/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
     export VK_DRIVER_FILES VK_ICD_FILENAMES=$VK_DRIVER_FILES
-    export VK_LAYER_PATH=$root/usr/share/vulkan/explicit_layer.d VK_LOADER_LAYERS_DISABLE='~implicit~'
+    # Layers of the caller's stay.
+    export VK_LAYER_PATH=$root/usr/share/vulkan/explicit_layer.d${VK_LAYER_PATH:+:$VK_LAYER_PATH}
+    export VK_LOADER_LAYERS_DISABLE='~implicit~'
     exec "$copy" "$@"
 }
 

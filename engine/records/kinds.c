@@ -309,7 +309,10 @@ hstep_status hstep_records_write_end(hstep_records *records, const hstep_end_rec
     hs_put_integer(&record, totals, "skipped", end->skipped);
     hs_put_integer(&record, totals, "tokens", end->tokens);
     hs_put_number(&record, totals, "seconds", end->seconds);
-    hs_put_checksum(&record, record.root, "weights_checksum", end->weights_checksum);
+    if (end->weights_lost)
+        hs_put_text(&record, record.root, "weights_checksum", NULL);
+    else
+        hs_put_checksum(&record, record.root, "weights_checksum", end->weights_checksum);
     put_success(&record, end);
     return hs_records_append(records, &record, error);
 }

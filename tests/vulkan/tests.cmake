@@ -40,5 +40,27 @@ if(NOT HALFSTEP_SANITIZE)
     endforeach()
 endif()
 
+# Whole runs that are killed, and such whose device is lost, by a layer.
+if(NOT HALFSTEP_SANITIZE)
+    set(layers ${CMAKE_BINARY_DIR}/tests/layers)
+    add_library(vulkan_losing_layer MODULE vulkan/losing_layer.c)
+    target_link_libraries(vulkan_losing_layer PRIVATE halfstep_options)
+    target_include_directories(vulkan_losing_layer SYSTEM PRIVATE ${VULKAN_INCLUDE_DIR})
+    set_target_properties(vulkan_losing_layer PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${layers})
+    file(GENERATE OUTPUT ${layers}/losing.json CONTENT "{\"file_format_version\": \"1.1.2\", \"layer\": {
+        \"name\": \"VK_LAYER_HALFSTEP_losing\", \"type\": \"GLOBAL\", \"api_version\": \"1.2.0\",
+        \"library_path\": \"$<TARGET_FILE:vulkan_losing_layer>\", \"implementation_version\": \"1\",
+        \"description\": \"Loses the device\"}}\n")
+    set(stops python3 -B ${CMAKE_CURRENT_SOURCE_DIR}/runs/vulkan.py)
+    add_driver_test(vulkan_stops long ${stops} $<TARGET_FILE:trainer> ${layers})
+    if(HALFSTEP_VULKAN_DRIVER)
+        # The trainer as one program, which a test can kill.
+        file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/tests/new_driver/trainer
+            CONTENT "#!/bin/sh\nexec ${driver} ${HALFSTEP_VULKAN_DRIVER} --run $<TARGET_FILE:trainer> \"$@\"\n"
+            FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+        add_driver_test(vulkan_new_stops "vulkan-new;long" ${stops} ${CMAKE_BINARY_DIR}/tests/new_driver/trainer ${layers})
+    endif()
+endif()
+
 # The script that fetches it, where something is wrong.
 add_test(NAME vulkan_driver_script COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/vulkan/driver_script.sh ${driver})

@@ -158,6 +158,7 @@ typedef struct hstep_end_record {
     uint64_t skipped;          /**< Of them. */
     uint64_t tokens;           /**< Of committed updates. */
     double seconds;            /**< What the run took. */
+    int weights_lost;          /**< Nonzero: the device that held them was lost; the checksum is written as null. */
     uint64_t weights_checksum; /**< hstep_model_checksum */
     uint64_t correct;          /**< Right answers of ... */
     uint64_t questions;        /**< ... so many questions; 0: the data has no answers to count. */

@@ -357,6 +357,9 @@ Test(records, end_with_and_without_questions) {
     end.message = NULL;
     end.outcome = HSTEP_RUN_FINISHED;
     cr_assert_eq(hstep_records_write_end(records, &end, NULL), HSTEP_OK);
+    end.outcome = HSTEP_RUN_FAILED;
+    end.weights_lost = 1;
+    cr_assert_eq(hstep_records_write_end(records, &end, NULL), HSTEP_OK);
     json_t *line = parse_line(0);
     cr_assert_str_eq(text_of(line, "outcome"), "too-many-skips");
     cr_assert_str_eq(text_of(line, "weights_checksum"), "ffffffffffffffff");
@@ -368,6 +371,9 @@ Test(records, end_with_and_without_questions) {
     cr_assert_str_eq(text_of(line, "outcome"), "finished");
     cr_assert(json_is_null(json_object_get(line, "message")));
     cr_assert_eq(number_of(json_object_get(line, "success"), "rate"), 0.75);
+    json_decref(line);
+    line = parse_line(2);
+    cr_assert(json_is_null(json_object_get(line, "weights_checksum")));
     json_decref(line);
 }
 

@@ -26,6 +26,7 @@ static hstep_status write_checkpoint(hs_run *run, const hs_sections *sections, h
         return status;
     const hstep_checkpoint_record record = {.step = run->tally.steps, .path = path, .seconds = hs_now() - start};
     run->saved_attempts = run->tally.attempts;
+    run->saved_step = run->tally.steps;
     run->saved = true;
     hs_progress_pause(&run->progress, record.seconds);
     status = hstep_records_write_checkpoint(run->records, &record, error);
@@ -148,6 +149,7 @@ static hstep_status restore(hs_run *run, const hstep_tensor_file *file, hs_recor
     if (status == HSTEP_OK)
         run->held_out_loss = state.held_out_loss;
     run->saved_attempts = run->tally.attempts;
+    run->saved_step = run->tally.steps;
     run->saved = status == HSTEP_OK;
     return status;
 }

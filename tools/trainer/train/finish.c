@@ -137,5 +137,8 @@ hstep_status hs_run_write_end(hs_run *run, hstep_run_outcome outcome, const char
         record.questions = run->corpus.question_count;
     }
     const hstep_status status = hstep_model_checksum(run->model, &record.weights_checksum, error);
-    return status == HSTEP_OK ? hstep_records_write_end(run->records, &record, error) : status;
+    if (status != HSTEP_OK && outcome != HSTEP_RUN_FAILED)
+        return status;
+    record.weights_lost = status != HSTEP_OK;
+    return hstep_records_write_end(run->records, &record, error);
 }

@@ -27,8 +27,8 @@ typedef struct hs_run {
     hstep_data_position position; /* of the next window */
     bool finished;                /* in an earlier part, and no step since: only the last record may be missing */
     bool continued;               /* records go on behind those of an earlier part */
-    bool saved;                   /* the state after saved_attempts is in a checkpoint */
-    uint64_t saved_attempts;
+    bool saved;                   /* the state after saved_attempts, at saved_step, is in a checkpoint */
+    uint64_t saved_attempts, saved_step;
     double held_out_loss; /* of the weights as they are; NaN: not measured */
     /* One window: window_count batches, each of batch_tokens tokens and targets. */
     size_t window_count, batch_tokens;

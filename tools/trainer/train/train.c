@@ -149,6 +149,13 @@ static int end_by_error(const hstep_error *error, hstep_status status, ending *e
     return hs_report_error(error);
 }
 
+/* After a fault. */
+static void say_how_to_go_on(const hs_run *run) {
+    if (run->folder != NULL && run->saved)
+        hs_report("the last checkpoint is of step %" PRIu64 ": go on from there with --out '%s' --resume",
+                  run->saved_step, run->folder);
+}
+
 /* The run proper, from the first record to the last. */
 static int perform(hs_run *run) {
     hstep_error error = {0}, end_error = {0};
@@ -171,9 +178,11 @@ static int perform(hs_run *run) {
     status = hs_run_warn_of_skips(run, &end_error);
     if (status == HSTEP_OK)
         status = hs_run_write_end(run, end.outcome, end.outcome == HSTEP_RUN_FINISHED ? NULL : end.message, &end_error);
-    if (status != HSTEP_OK)
-        return said ? result : hs_report_error(&end_error);
-    if (strcmp(run->records_path, "-") != 0)
+    if (status != HSTEP_OK && !said)
+        result = hs_report_error(&end_error);
+    if (status != HSTEP_OK || end.outcome == HSTEP_RUN_FAILED)
+        say_how_to_go_on(run);
+    if (status == HSTEP_OK && strcmp(run->records_path, "-") != 0)
         hs_progress_say(&run->progress, "records: %s", run->records_path);
     return result;
 }
