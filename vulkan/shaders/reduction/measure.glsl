@@ -25,8 +25,10 @@ uint hs_measure_parts() {
 
 void hs_measure_merge(inout double into[HS_MEASURES], double more[HS_MEASURES]) {
     into[0] = more[0] > into[0] ? more[0] : into[0];
-    for (uint i = 1u; i < HS_MEASURES; i++)
-        into[i] += more[i];
+    for (uint i = 1u; i < HS_MEASURES; i++) {
+        precise double sum = into[i] + more[i];
+        into[i] = sum;
+    }
 }
 
 /* What all invocations of the group found, in the first of them. Counts are whole numbers: their order is free. */
