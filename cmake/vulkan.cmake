@@ -3,7 +3,22 @@
 # not built.
 option(HALFSTEP_VULKAN "Build the Vulkan backend (needs Vulkan headers and glslangValidator)" ON)
 find_path(VULKAN_INCLUDE_DIR vulkan/vulkan.h)
+# May be a command with arguments, as a list: a newer glslang that another program starts.
 find_program(GLSLANG_VALIDATOR glslangValidator)
+
+# hs_knows_extension(RESULT NAME): whether glslang knows an extension of the shading language.
+function(hs_knows_extension result name)
+    set(source ${CMAKE_BINARY_DIR}/vulkan/trials/${name}.comp)
+    file(WRITE ${source} "#version 460\n#extension ${name} : require\nvoid main() {}\n")
+    execute_process(COMMAND ${GLSLANG_VALIDATOR} --target-env vulkan1.2 -o ${source}.spv ${source}
+        RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+        set(${result} ON PARENT_SCOPE)
+    else()
+        set(${result} OFF PARENT_SCOPE)
+        message(STATUS "glslang does not know ${name}: levers that need it are not built")
+    endif()
+endfunction()
 
 if(HALFSTEP_VULKAN AND VULKAN_INCLUDE_DIR AND GLSLANG_VALIDATOR)
     set(HALFSTEP_BUILDS_VULKAN ON)
@@ -16,9 +31,17 @@ if(HALFSTEP_VULKAN AND VULKAN_INCLUDE_DIR AND GLSLANG_VALIDATOR)
     set(vulkan_list "")
     set(vulkan_table "#include \"vulkan/program/pipelines.h\"\n\n")
     set(vulkan_rows "")
+    # Shaders for which glslang may be too old, with the extension that it has to know: without it they are empty, and
+    # their levers report "not built".
+    hs_knows_extension(knows_cooperative_fp16 GL_KHR_cooperative_matrix)
+    hs_knows_extension(knows_cooperative_bf16 GL_EXT_bfloat16)
     foreach(shader IN LISTS vulkan_shaders)
         get_filename_component(name ${shader} NAME_WE)
         string(APPEND vulkan_list "HS_VK_SHADER(${name})\n")
+        if(DEFINED knows_${name} AND NOT knows_${name})
+            string(APPEND vulkan_rows "    {\"${name}\", NULL, 0},\n")
+            continue()
+        endif()
         string(APPEND vulkan_table "static const uint32_t code_${name}[] = {\n#include \"${name}.inc\"\n};\n")
         string(APPEND vulkan_rows "    {\"${name}\", code_${name}, sizeof code_${name} / sizeof *code_${name}},\n")
         set(binary ${vulkan_folder}/${name}.spv)

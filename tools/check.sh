@@ -36,8 +36,15 @@ driver=$PWD/build/vulkan-driver
 driver_is_there=yes
 tools/vulkan-driver.sh "$driver" || driver_is_there=no
 
+# The glslang that comes with it compiles all shaders of this build, those that Debian 12's does not know included.
+shader_tools=()
+if [[ $driver_is_there == yes ]]; then
+    shader_tools=("-DGLSLANG_VALIDATOR=$PWD/tools/vulkan-driver.sh;$driver;--run;glslangValidator"
+        "-DSPIRV_VAL=$PWD/tools/vulkan-driver.sh;$driver;--run;spirv-val")
+fi
+
 say 'gcc, optimised'
-CC=gcc configure --preset release -DHALFSTEP_VULKAN_DRIVER="$driver"
+CC=gcc configure --preset release -DHALFSTEP_VULKAN_DRIVER="$driver" "${shader_tools[@]}"
 cmake --build build/release
 
 say 'clang, optimised'

@@ -107,6 +107,9 @@ static const hs_backend_api api = {.name = "vulkan",
                                    .device = device,
                                    .threads = threads,
                                    .levers = levers,
+                                   .lever_facts = hs_vk_lever_facts,
+                                   .lever_find = hs_vk_lever_find,
+                                   .lever_set = hs_vk_lever_set,
                                    .supports = supports,
                                    .held = held,
                                    .buffer_create = buffer_create,
@@ -117,6 +120,7 @@ static const hs_backend_api api = {.name = "vulkan",
                                    .program_create = hs_vk_program_create,
                                    .program_destroy = hs_vk_program_destroy,
                                    .program_run = hs_vk_program_run,
+                                   .program_run_exact = hs_vk_program_run_exact,
                                    .program_finish = hs_vk_program_finish};
 
 static hstep_status open_parts(hs_vk_backend *backend, const hs_vulkan_choice *choice, hstep_error *error) {
@@ -128,13 +132,14 @@ static hstep_status open_parts(hs_vk_backend *backend, const hs_vulkan_choice *c
 /* The device must keep the processor's arithmetic, or it computes something else. */
 static hstep_status probe(hs_vk_backend *backend, const hs_vulkan_choice *choice, hstep_error *error) {
     hs_vk_verdict verdict;
-    HS_FORWARD(hs_vk_probe_run(backend, &verdict, backend->reason, sizeof backend->reason, error));
+    char reason[192];
+    HS_FORWARD(hs_vk_probe_run(backend, &verdict, reason, sizeof reason, error));
     HS_RETURN_IF(verdict == HS_VK_MIRROR_OFF, error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
-                 "the Vulkan device %s does not keep IEEE arithmetic: %s", backend->device.facts.name, backend->reason);
+                 "the Vulkan device %s does not keep IEEE arithmetic: %s", backend->device.facts.name, reason);
     HS_RETURN_IF(choice->automatic && verdict != HS_VK_MIRROR, error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
                  "the Vulkan device %s does not keep all of the reference's bits", backend->device.facts.name);
-    backend->levers[0] =
-        (hstep_lever){.name = "vulkan.mirror", .exact = 1, .state = HSTEP_LEVER_ACTIVE, .reason = backend->reason};
+    backend->flushes = verdict == HS_VK_MIRROR_WITHOUT_SUBNORMALS;
+    hs_vk_levers_start(backend, reason);
     return HSTEP_OK;
 }
 

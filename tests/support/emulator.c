@@ -78,3 +78,18 @@ float hs_emulate_tiles_fp16(size_t steps, const uint16_t *a, const uint16_t *b) 
     }
     return sum;
 }
+
+float hs_emulate_chain_fp16(size_t steps, const uint16_t *a, const uint16_t *b) {
+    float sum = 0.0F;
+    for (size_t k = 0; k < steps; k++)
+        sum += hs_fp16_to_f32(a[k]) * hs_fp16_to_f32(b[k]);
+    return sum;
+}
+
+float hs_emulate_blocks_fp16(size_t steps, const uint16_t *a, const uint16_t *b) {
+    enum { BLOCK_STEPS = 8 };
+    float sum = 0.0F;
+    for (size_t k = 0; k < steps; k += BLOCK_STEPS)
+        sum += hs_emulate_chain_fp16(steps - k < BLOCK_STEPS ? steps - k : BLOCK_STEPS, a + k, b + k);
+    return sum;
+}

@@ -29,4 +29,9 @@ float hs_emulate_tile(float sum, size_t steps, const uint16_t *a, const uint16_t
 float hs_emulate_tiles_bf16(size_t steps, const uint16_t *a, const uint16_t *b);
 float hs_emulate_tiles_fp16(size_t steps, const uint16_t *a, const uint16_t *b);
 
+/* The policy's chain of fp16 numbers; and what lavapipe's cooperative matrices make of it: blocks of 8 steps, each a
+ * chain from zero that is then added to the sum. Nothing in them is subnormal. */
+float hs_emulate_chain_fp16(size_t steps, const uint16_t *a, const uint16_t *b);
+float hs_emulate_blocks_fp16(size_t steps, const uint16_t *a, const uint16_t *b);
+
 #endif

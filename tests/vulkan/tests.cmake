@@ -4,8 +4,10 @@ set(HALFSTEP_VULKAN_DRIVER ${CMAKE_SOURCE_DIR}/build/vulkan-driver CACHE PATH
     "A folder of tools/vulkan-driver.sh, for tests on a newer driver, which say that they skipped until it is there; empty for none")
 set(driver ${CMAKE_SOURCE_DIR}/tools/vulkan-driver.sh)
 
+# Like GLSLANG_VALIDATOR it may be a command with arguments.
 find_program(SPIRV_VAL spirv-val)
-target_compile_definitions(test_vulkan_shaders PRIVATE HS_TEST_SPIRV_VAL="${SPIRV_VAL}")
+string(JOIN " " spirv_val ${SPIRV_VAL})
+target_compile_definitions(test_vulkan_shaders PRIVATE HS_TEST_SPIRV_VAL="${spirv_val}")
 set_tests_properties(vulkan_shaders PROPERTIES SKIP_REGULAR_EXPRESSION "skipped: ")
 
 # What the layer must object to.
@@ -31,9 +33,15 @@ if(NOT HALFSTEP_SANITIZE)
         if(thing MATCHES "^(operations|runs)$")
             set(long long)
         endif()
-        add_driver_test(vulkan_validation_${thing} "${long}" ${validate})
         if(HALFSTEP_VULKAN_DRIVER)
             add_driver_test(vulkan_new_${thing} vulkan-new ${driver} ${HALFSTEP_VULKAN_DRIVER} --run ${program} --jobs=1)
+        endif()
+        # The gate asks for nothing of Vulkan that the tests of products do not.
+        if(thing STREQUAL gate)
+            continue()
+        endif()
+        add_driver_test(vulkan_validation_${thing} "${long}" ${validate})
+        if(HALFSTEP_VULKAN_DRIVER)
             add_driver_test(vulkan_new_validation_${thing} "vulkan-new;${long}"
                 ${CMAKE_COMMAND} -E env VULKAN_DRIVER=${HALFSTEP_VULKAN_DRIVER} ${validate})
         endif()
@@ -59,6 +67,22 @@ if(NOT HALFSTEP_SANITIZE)
             CONTENT "#!/bin/sh\nexec ${driver} ${HALFSTEP_VULKAN_DRIVER} --run $<TARGET_FILE:trainer> \"$@\"\n"
             FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
         add_driver_test(vulkan_new_stops "vulkan-new;long" ${stops} ${CMAKE_BINARY_DIR}/tests/new_driver/trainer ${layers})
+    endif()
+endif()
+
+# A whole gate takes a minute on the older driver.
+set_tests_properties(vulkan_gate PROPERTIES LABELS long TIMEOUT 900)
+# Where lavapipe computes in vectors of 128 bits it has no cooperative matrices; elsewhere the new one has them.
+set_tests_properties(vulkan_cooperative PROPERTIES SKIP_REGULAR_EXPRESSION "skipped: ")
+if(TEST vulkan_new_cooperative)
+    add_driver_test(vulkan_new_cooperative_narrow vulkan-new ${CMAKE_COMMAND} -E env LP_NATIVE_VECTOR_WIDTH=128
+        ${driver} ${HALFSTEP_VULKAN_DRIVER} --run $<TARGET_FILE:test_vulkan_cooperative> --jobs=1
+        --filter=cooperative/are_*)
+    if(knows_cooperative_fp16)
+        set_property(TEST vulkan_new_cooperative APPEND PROPERTY ENVIRONMENT HALFSTEP_TEST_COOPERATIVE=active)
+        set_property(TEST vulkan_new_cooperative_narrow APPEND PROPERTY ENVIRONMENT HALFSTEP_TEST_COOPERATIVE=absent)
+    else()
+        set_property(TEST vulkan_new_cooperative APPEND PROPERTY ENVIRONMENT "HALFSTEP_TEST_COOPERATIVE=not built")
     endif()
 endif()
 

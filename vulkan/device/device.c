@@ -31,7 +31,9 @@ hstep_status hs_vk_check(hs_vk_device *device, VkResult result, const char *what
 static hstep_status create_device(hs_vk_device *device, hstep_error *error) {
     VkPhysicalDeviceVulkan11Features vulkan11;
     VkPhysicalDeviceVulkan12Features vulkan12;
+    hs_vk_extra_features extra;
     const VkPhysicalDeviceFeatures2 features = hs_vk_needed_features(&vulkan11, &vulkan12);
+    hs_vk_extras_enable(&device->extras, &vulkan12, &extra);
     const float priority = 1.0F;
     const VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                            .queueFamilyIndex = device->facts.family,
@@ -40,7 +42,9 @@ static hstep_status create_device(hs_vk_device *device, hstep_error *error) {
     const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                      .pNext = &features,
                                      .queueCreateInfoCount = 1,
-                                     .pQueueCreateInfos = &queue};
+                                     .pQueueCreateInfos = &queue,
+                                     .enabledExtensionCount = extra.extension_count,
+                                     .ppEnabledExtensionNames = extra.extensions};
     HS_FORWARD(hs_vk_check(device, device->instance.CreateDevice(device->facts.physical, &info, NULL, &device->handle),
                            "starting the device", error));
     HS_FORWARD(hs_vk_functions_load(&device->instance, device->handle, &device->vk, error));
@@ -69,6 +73,7 @@ static hstep_status choose(hs_vk_device *device, const hs_vulkan_choice *choice,
     if (status == HSTEP_OK) {
         device->facts = list[chosen];
         device->instance.GetPhysicalDeviceMemoryProperties(device->facts.physical, &device->memory);
+        hs_vk_extras_find(&device->instance, device->facts.physical, &device->extras);
     }
     free(list);
     return status;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "vulkan/create.h"
+#include "vulkan/device/extras.h"
 #include "vulkan/device/loader.h"
 
 /* What is known of a device before it is used. */
@@ -17,6 +18,7 @@ typedef struct hs_vk_facts {
     char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
     char driver[VK_MAX_DRIVER_NAME_SIZE + VK_MAX_DRIVER_INFO_SIZE + 1];
     uint8_t uuid[VK_UUID_SIZE]; /* of the pipeline cache: driver and device */
+    uint32_t driver_version;
     VkPhysicalDeviceType type;
     uint32_t family; /* of queues that compute */
     uint32_t most_groups;
@@ -28,6 +30,7 @@ typedef struct hs_vk_facts {
 typedef struct hs_vk_device {
     hs_vk_instance instance;
     hs_vk_facts facts;
+    hs_vk_extras extras;
     VkPhysicalDeviceMemoryProperties memory;
     VkDevice handle;
     hs_vk_functions vk;

@@ -72,6 +72,7 @@ static hs_vk_facts read_facts(const hs_vk_instance *instance, VkPhysicalDevice p
     instance->GetPhysicalDeviceProperties(physical, &plain);
     (void)snprintf(facts.name, sizeof facts.name, "%s", plain.deviceName);
     memcpy(facts.uuid, plain.pipelineCacheUUID, sizeof facts.uuid);
+    facts.driver_version = plain.driverVersion;
     facts.type = plain.deviceType;
     facts.most_groups = plain.limits.maxComputeWorkGroupCount[0];
     facts.refusal = find_refusal(instance, &plain, physical);

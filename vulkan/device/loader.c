@@ -66,6 +66,7 @@ hstep_status hs_vk_instance_open(hs_vk_instance *instance, hstep_error *error) {
     HS_RETURN_IF(!instance->library, error, HSTEP_ERROR_BACKEND_UNAVAILABLE,
                  "this system has no Vulkan (" LIBRARY " is not installed); choose another backend");
     const PFN_vkGetInstanceProcAddr find = entry_point(instance->library);
+    instance->find = find;
     hstep_status status = find ? create_instance(instance, find, error) : missing("GetInstanceProcAddr", error);
     if (status == HSTEP_OK)
         status = load_instance_functions(instance, find, error);

@@ -13,6 +13,7 @@
 #define HS_VK_INSTANCE_FUNCTIONS(X)                                                                                    \
     X(DestroyInstance)                                                                                                 \
     X(EnumeratePhysicalDevices)                                                                                        \
+    X(EnumerateDeviceExtensionProperties)                                                                              \
     X(GetPhysicalDeviceProperties)                                                                                     \
     X(GetPhysicalDeviceProperties2)                                                                                    \
     X(GetPhysicalDeviceFeatures2)                                                                                      \
@@ -66,6 +67,7 @@
 typedef struct hs_vk_instance {
     void *library;
     VkInstance handle;
+    PFN_vkGetInstanceProcAddr find; /* functions that not every system has */
     HS_VK_INSTANCE_FUNCTIONS(HS_VK_DECLARE)
 } hs_vk_instance;
 

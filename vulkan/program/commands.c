@@ -149,7 +149,9 @@ static hstep_status record_call(recorder *r, size_t i, hstep_error *error) {
     const size_t count = list_accesses(r->program, &r->program->calls[i], list);
     if (conflicts(r, list, count))
         add_barrier(r);
-    for (uint32_t stage = 0; stage < step->stage_count; stage++) {
+    if (step->gated.pipeline && !r->range->exact)
+        HS_FORWARD(record_stage(r, step, &step->gated, error));
+    for (uint32_t stage = 0; stage < step->stage_count && (!step->gated.pipeline || r->range->exact); stage++) {
         if (stage > 0)
             add_barrier(r);
         HS_FORWARD(record_stage(r, step, &step->stages[stage], error));
@@ -159,9 +161,9 @@ static hstep_status record_call(recorder *r, size_t i, hstep_error *error) {
     return HSTEP_OK;
 }
 
-hstep_status hs_vk_record_range(hs_vk_backend *backend, const hs_program *program, size_t first, size_t count,
-                                hs_vk_range *range, hstep_error *error) {
-    *range = (hs_vk_range){.first = first, .count = count};
+hstep_status hs_vk_record_range(hs_vk_backend *backend, const hs_program *program, hs_vk_range *range,
+                                hstep_error *error) {
+    const size_t first = range->first, count = range->count;
     recorder r = {.backend = backend, .program = program, .range = range};
     r.touched = calloc(count * MOST_TOUCHED + 1, sizeof *r.touched);
     if (!r.touched)

@@ -124,7 +124,7 @@ static uint32_t adamw_options(const hs_call *call) {
 static uint32_t matmul_options(const hs_call *call) {
     const hs_attributes *a = &call->attributes;
     return (a->a_form == HSTEP_TRANSPOSE ? 1U : 0U) | (a->b_form == HSTEP_TRANSPOSE ? 2U : 0U) |
-           (a->continues ? 4U : 0U) | (a->unfinished ? 8U : 0U);
+           (a->continues ? 4U : 0U) | (a->unfinished ? HS_VK_SUMS : 0U);
 }
 
 #define ELEMENTWISE(name)                                                                                              \

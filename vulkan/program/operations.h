@@ -28,6 +28,9 @@ typedef struct hs_vk_operation {
     uint32_t (*options)(const hs_call *call);
 } hs_vk_operation;
 
+/* Of the options of products: y gets the sums before their last rounding. */
+enum { HS_VK_SUMS = 8 };
+
 /* The row for a call of known operation and precision. */
 const hs_vk_operation *hs_vk_find(const hs_call *call);
 

@@ -67,15 +67,24 @@ static hstep_status create_module(hs_vk_device *device, const hs_vk_code *code, 
     return status;
 }
 
+enum { FULL_SUBGROUPS = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT };
+
 static hstep_status create_pipeline(hs_vk_device *device, hs_vk_pipelines *pipelines, const hs_vk_variant *variant,
                                     VkShaderModule module, VkPipeline *pipeline, hstep_error *error) {
-    const uint32_t constants[] = {variant->precision, variant->types, variant->options};
-    const VkSpecializationMapEntry entries[] = {
-        {0, 0, sizeof(uint32_t)}, {1, sizeof(uint32_t), sizeof(uint32_t)}, {2, 2 * sizeof(uint32_t), sizeof(uint32_t)}};
-    const VkSpecializationInfo specialization = {sizeof entries / sizeof *entries, entries, sizeof constants,
-                                                 constants};
+    enum { CONSTANTS = 8 };
+    const uint32_t constants[CONSTANTS] = {variant->precision, variant->types, variant->options, variant->m,
+                                           variant->n,         variant->k,     variant->down,    variant->across};
+    VkSpecializationMapEntry entries[CONSTANTS];
+    for (uint32_t i = 0; i < CONSTANTS; i++)
+        entries[i] = (VkSpecializationMapEntry){i, i * sizeof *constants, sizeof *constants};
+    const VkSpecializationInfo specialization = {CONSTANTS, entries, sizeof constants, constants};
+    const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = variant->subgroup};
     const VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                               .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                                        .pNext = variant->subgroup ? &subgroup : NULL,
+                                                        .flags = variant->subgroup ? FULL_SUBGROUPS : 0U,
                                                         .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                                         .module = module,
                                                         .pName = "main",

@@ -12,7 +12,8 @@ typedef enum hs_vk_shader {
     HS_VK_SHADER_COUNT
 } hs_vk_shader;
 
-/* A shader's SPIR-V, as the build compiled it. */
+/* A shader's SPIR-V, as the build compiled it. Of one whose extension the build's glslang did not know there is none.
+ */
 typedef struct hs_vk_code {
     const char *name;
     const uint32_t *words;
@@ -21,10 +22,13 @@ typedef struct hs_vk_code {
 
 extern const hs_vk_code hs_vk_shaders[HS_VK_SHADER_COUNT];
 
-/* What a pipeline is made for. The shaders' constants 0, 1 and 2. */
+/* What a pipeline is made for: the shaders' constants in their order, those from 3 on for cooperative matrices alone.
+ */
 typedef struct hs_vk_variant {
     hs_vk_shader shader;
+    uint32_t subgroup; /* invocations that each of its subgroups must have; 0: as the driver likes */
     uint32_t precision, types, options;
+    uint32_t m, n, k, down, across; /* hs_vk_matrices */
 } hs_vk_variant;
 
 typedef struct hs_vk_pipeline {

@@ -49,11 +49,12 @@ static double cost(const hs_call *call) {
 /* Shaders count rows, columns and groups in 32 bits. */
 static bool is_small(const hs_view *view) { return hs_vk_rows(view) < UINT32_MAX && hs_vk_columns(view) < UINT32_MAX; }
 
-static hstep_status check(const hs_call *call, hstep_error *error) {
+static hstep_status check(const hs_vk_backend *backend, const hs_call *call, hstep_error *error) {
     const char *name = hs_operation_name(call->operation);
+    hs_vk_variant gated;
     HS_FORWARD(hs_check_call(call, error));
-    HS_BLAME_IF(!hs_vk_supports(call), error, HSTEP_ERROR_UNSUPPORTED, name, "the backend vulkan has no shader for %s",
-                name);
+    HS_BLAME_IF(!hs_vk_supports(call) && !hs_vk_levers_serve(backend, call, &gated), error, HSTEP_ERROR_UNSUPPORTED,
+                name, "the backend vulkan has no shader for %s", name);
     bool small = true;
     for (uint32_t i = 0; i < call->input_count; i++)
         small = small && is_small(&call->inputs[i]);
@@ -63,19 +64,27 @@ static hstep_status check(const hs_call *call, hstep_error *error) {
     return HSTEP_OK;
 }
 
-/* Finds the pipelines of a call and widens *scratch to what it needs. */
+static hstep_status make_dispatch(hs_vk_backend *backend, const hs_call *call, const hs_vk_variant *variant,
+                                  hs_vk_groups *groups, hs_vk_dispatch *dispatch, hstep_error *error) {
+    dispatch->groups = groups(call);
+    HS_BLAME_IF(dispatch->groups >= UINT32_MAX, error, HSTEP_ERROR_SHAPE, hs_operation_name(call->operation),
+                "%s: more work groups than 2^32", hs_operation_name(call->operation));
+    return hs_vk_pipelines_get(&backend->device, &backend->pipelines, variant, &dispatch->pipeline, error);
+}
+
+/* Finds the pipelines of a call and widens *scratch to what it needs. A gated lever's dispatch has as many groups as
+ * the mirror's, whose tiles are as large. */
 static hstep_status prepare(hs_vk_backend *backend, const hs_call *call, hs_vk_step *step, size_t *scratch,
                             hstep_error *error) {
     const hs_vk_operation *operation = hs_vk_find(call);
+    hs_vk_variant gated;
     step->cost = cost(call);
     step->stage_count = operation->stage_count;
-    for (uint32_t i = 0; i < operation->stage_count; i++) {
+    if (hs_vk_levers_serve(backend, call, &gated))
+        HS_FORWARD(make_dispatch(backend, call, &gated, operation->stages[0].groups, &step->gated, error));
+    for (uint32_t i = 0; i < operation->stage_count && hs_vk_supports(call); i++) {
         const hs_vk_variant variant = hs_vk_variant_of(call, operation->stages[i].shader);
-        step->stages[i].groups = operation->stages[i].groups(call);
-        HS_BLAME_IF(step->stages[i].groups >= UINT32_MAX, error, HSTEP_ERROR_SHAPE, hs_operation_name(call->operation),
-                    "%s: more work groups than 2^32", hs_operation_name(call->operation));
-        HS_FORWARD(
-            hs_vk_pipelines_get(&backend->device, &backend->pipelines, &variant, &step->stages[i].pipeline, error));
+        HS_FORWARD(make_dispatch(backend, call, &variant, operation->stages[i].groups, &step->stages[i], error));
     }
     const size_t needed = operation->scratch ? operation->scratch(call) : 0;
     *scratch = needed > *scratch ? needed : *scratch;
@@ -114,9 +123,10 @@ static hstep_status upload_records(hs_vk_backend *backend, hs_program *program, 
 static hstep_status fill(hs_vk_backend *backend, const hs_call *calls, hs_program *program, hstep_error *error) {
     size_t scratch = 0;
     for (size_t i = 0; i < program->count; i++) {
-        HS_FORWARD(check(&calls[i], error));
+        HS_FORWARD(check(backend, &calls[i], error));
         program->calls[i] = hs_vk_flatten(&calls[i]);
         HS_FORWARD(prepare(backend, &program->calls[i], &program->steps[i], &scratch, error));
+        program->is_gated = program->is_gated || program->steps[i].gated.pipeline;
     }
     HS_FORWARD(hs_vk_take(backend, program->count * sizeof(hs_vk_record), &program->records, error));
     HS_FORWARD(hs_vk_take(backend, program->count * sizeof(uint32_t), &program->flags, error));
@@ -153,17 +163,16 @@ void hs_vk_program_destroy(hs_backend *base, hs_program *program) {
 }
 
 /* The range's command buffers, recorded when it is met first. Of many ranges the oldest makes place. */
-static hstep_status find_range(hs_vk_backend *backend, hs_program *program, size_t first, size_t count,
-                               hs_vk_range **range, hstep_error *error) {
-    for (size_t i = 0; i < program->range_count; i++)
-        if (program->ranges[i].first == first && program->ranges[i].count == count) {
-            *range = &program->ranges[i];
+static hstep_status find_range(hs_vk_backend *backend, hs_program *program, hs_vk_range wanted, hs_vk_range **range,
+                               hstep_error *error) {
+    for (size_t i = 0; i < program->range_count; i++) {
+        *range = &program->ranges[i];
+        if ((*range)->first == wanted.first && (*range)->count == wanted.count && (*range)->exact == wanted.exact)
             return HSTEP_OK;
-        }
-    hs_vk_range recorded = {0};
-    const hstep_status status = hs_vk_record_range(backend, program, first, count, &recorded, error);
+    }
+    const hstep_status status = hs_vk_record_range(backend, program, &wanted, error);
     if (status != HSTEP_OK) {
-        hs_vk_range_free(backend, &recorded);
+        hs_vk_range_free(backend, &wanted);
         return status;
     }
     if (program->range_count < HS_VK_RANGES) {
@@ -174,20 +183,29 @@ static hstep_status find_range(hs_vk_backend *backend, hs_program *program, size
         program->oldest = (program->oldest + 1) % HS_VK_RANGES;
         hs_vk_range_free(backend, *range);
     }
-    **range = recorded;
+    **range = wanted;
     return HSTEP_OK;
 }
 
-hstep_status hs_vk_program_run(hs_backend *base, hs_program *program, size_t first, size_t count, hstep_error *error) {
-    hs_vk_backend *backend = (hs_vk_backend *)base;
+static hstep_status run(hs_vk_backend *backend, hs_program *program, hs_vk_range wanted, hstep_error *error) {
     hs_vk_range *range;
-    HS_FORWARD(hs_check_calls(program->count, first, count, error));
-    HS_FORWARD(find_range(backend, program, first, count, &range, error));
+    HS_FORWARD(hs_check_calls(program->count, wanted.first, wanted.count, error));
+    HS_FORWARD(find_range(backend, program, wanted, &range, error));
     for (size_t i = 0; i < range->part_count; i++)
         HS_FORWARD(hs_vk_submit(&backend->device, range->parts[i], error));
     backend->dispatches += range->dispatches;
     backend->barriers += range->barriers;
     return HSTEP_OK;
+}
+
+hstep_status hs_vk_program_run(hs_backend *base, hs_program *program, size_t first, size_t count, hstep_error *error) {
+    return run((hs_vk_backend *)base, program, (hs_vk_range){.first = first, .count = count}, error);
+}
+
+hstep_status hs_vk_program_run_exact(hs_backend *base, hs_program *program, size_t first, size_t count,
+                                     hstep_error *error) {
+    return run((hs_vk_backend *)base, program,
+               (hs_vk_range){.first = first, .count = count, .exact = program->is_gated}, error);
 }
 
 hstep_status hs_vk_program_finish(hs_backend *base, hs_program *program, uint32_t *flags, hstep_error *error) {

@@ -110,4 +110,30 @@ double hs_half_to_f64(uint format, uint bits) {
     return packDouble2x32(uvec2(0u, sign | exponent << 20 | (magnitude & ((1u << fraction) - 1u)) << (20u - fraction)));
 }
 
+/* Exact: the number whose f32 bits are given. Of a NaN the payload may change. */
+double hs_f32_to_f64(uint bits) {
+    uint sign = bits & 0x80000000u, magnitude = bits & 0x7fffffffu;
+    if (magnitude < 0x00800000u) {
+        precise double little = double(magnitude) * packDouble2x32(uvec2(0u, 0x36a00000u)); /* 2^-149 */
+        return packDouble2x32(unpackDouble2x32(little) | uvec2(0u, sign));
+    }
+    uint exponent = magnitude >= 0x7f800000u ? 0x7ffu : (magnitude >> 23) + (1023u - 127u);
+    return packDouble2x32(uvec2(magnitude << 29, sign | exponent << 20 | (magnitude & 0x7fffffu) >> 3));
+}
+
+/* The f32 bits of a number that f32 holds exactly, or of a NaN. */
+uint hs_f32_from_f64(double value) {
+    uvec2 words = unpackDouble2x32(value);
+    uint sign = words.y & 0x80000000u, field = words.y >> 20 & 0x7ffu;
+    uint significand = 0x00800000u | (words.y & 0xfffffu) << 3 | words.x >> 29;
+    if (field == 0x7ffu)
+        return ((words.y & 0xfffffu) | words.x) != 0u ? 0x7fc00000u : sign | 0x7f800000u;
+    if (field == 0u)
+        return sign;
+    if (field > 1023u - 127u)
+        return sign | (field - (1023u - 127u)) << 23 | (significand & 0x7fffffu);
+    uint dropped = 1023u - 126u - field;
+    return dropped < 24u ? sign | significand >> dropped : sign;
+}
+
 #endif

@@ -154,9 +154,12 @@ bool hs_product_can_stand(const hs_product *product, const hs_storage *storage) 
     return product->backend->api->supports(product->backend, &call);
 }
 
-hstep_status hs_product_program(const hs_product *product, bool sums, hs_program **program, hstep_error *error) {
-    const hs_call call = call_of(product, sums);
-    return product->backend->api->program_create(product->backend, &call, 1, program, error);
+hstep_status hs_product_program(const hs_product *product, bool sums, size_t count, hs_program **program,
+                                hstep_error *error) {
+    hs_call calls[HS_PRODUCT_CALLS];
+    for (size_t i = 0; i < count; i++)
+        calls[i] = call_of(product, sums);
+    return product->backend->api->program_create(product->backend, calls, count, program, error);
 }
 
 hstep_status hs_product_run(const hs_product *product, hs_program *program, bool sums, double *y,

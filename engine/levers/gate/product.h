@@ -40,8 +40,11 @@ bool hs_product_can_stand(const hs_product *product, const hs_storage *storage);
 hstep_status hs_product_load(hs_product *product, const hs_storage *storage, size_t form, const double *a,
                              const double *b, hstep_error *error);
 
-/* A program for what is loaded, with the kernels that are active now. `sums`: see hs_attributes; they are in f64. */
-hstep_status hs_product_program(const hs_product *product, bool sums, hs_program **program, hstep_error *error);
+/* A program for what is loaded, as often as `count` says, at most HS_PRODUCT_CALLS, with the kernels that are active
+ * now. `sums`: see hs_attributes; they are in f64. */
+enum { HS_PRODUCT_CALLS = 64 };
+hstep_status hs_product_program(const hs_product *product, bool sums, size_t count, hs_program **program,
+                                hstep_error *error);
 
 /* What a run left behind beside its result. */
 typedef struct hs_product_traces {

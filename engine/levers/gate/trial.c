@@ -138,7 +138,7 @@ static void judge(const bench *t, hs_inputs inputs, const hs_product_traces *tra
 
 static hstep_status run(bench *t, bool sums, double *y, hs_product_traces *traces, hstep_error *error) {
     hs_program *program = NULL;
-    HS_FORWARD(hs_product_program(&t->product, sums, &program, error));
+    HS_FORWARD(hs_product_program(&t->product, sums, 1, &program, error));
     const hstep_status status = hs_product_run(&t->product, program, sums, y, traces, error);
     t->product.backend->api->program_destroy(t->product.backend, program);
     return status;

@@ -9,8 +9,15 @@ float hs_fetch_operand(uint slot, uint64_t row, uint column) {
     return hs_load_operand(slot, row, column);
 }
 
+float hs_step(float sum, float a, float b) {
+    precise float product = a * b;
+    precise float next = sum + product;
+    return next;
+}
+
 void hs_store_sum(uint64_t row, uint column, float sum) {
     hs_store_product(HS_OUT(0), row, column, sum);
 }
 
+#include "vulkan/shaders/product/sums_f32.glsl"
 #include "vulkan/shaders/product/matmul.glsl"

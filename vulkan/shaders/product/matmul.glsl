@@ -3,7 +3,8 @@
  * it; along k blocks of 16 stand in shared memory. Every cell adds its products one by one, ascending in k, in HS_REAL.
  * Options: 1 a stands transposed, 2 b does; 4 the cells of y hold sums that go on here, 8 they get sums that go on.
  *
- * The including shader says HS_REAL, hs_fetch_operand(slot, row, column) and hs_store_sum(row, column, sum).
+ * The including shader says HS_REAL, hs_fetch_operand(slot, row, column), hs_step(sum, a, b),
+ * hs_store_sum(row, column, sum), and how sums stand in f64: hs_narrow_sum(f64), hs_widen_sum(sum).
  */
 #define HS_TILE 64u
 #define HS_DEPTH 16u
@@ -24,12 +25,12 @@ HS_REAL hs_fetch(uint slot, bool along_rows, uint outer, uint outer_end, uint k,
 HS_REAL hs_begin(uint row, uint rows, uint column, uint columns) {
     if ((hs_options & 4u) == 0u || row >= rows || column >= columns)
         return HS_REAL(0);
-    return HS_REAL(hs_doubles(hs_row(HS_OUT(0), row)).at[column]);
+    return hs_narrow_sum(hs_doubles(hs_row(HS_OUT(0), row)).at[column]);
 }
 
 void hs_end(uint row, uint column, HS_REAL sum) {
     if ((hs_options & 8u) != 0u)
-        hs_doubles(hs_row(HS_OUT(0), row)).at[column] = double(sum);
+        hs_doubles(hs_row(HS_OUT(0), row)).at[column] = hs_widen_sum(sum);
     else
         hs_store_sum(hs_row(HS_OUT(0), row), column, sum);
 }
@@ -61,11 +62,8 @@ void main() {
         barrier();
         for (uint k = 0u; k < HS_DEPTH; k++)
             for (int i = 0; i < HS_CELLS; i++)
-                for (int j = 0; j < HS_CELLS; j++) {
-                    precise HS_REAL product = tile_a[k][y + uint(i) * HS_SIDE] * tile_b[k][x + uint(j) * HS_SIDE];
-                    precise HS_REAL sum = sums[i][j] + product;
-                    sums[i][j] = sum;
-                }
+                for (int j = 0; j < HS_CELLS; j++)
+                    sums[i][j] = hs_step(sums[i][j], tile_a[k][y + uint(i) * HS_SIDE], tile_b[k][x + uint(j) * HS_SIDE]);
     }
     for (int i = 0; i < HS_CELLS; i++)
         for (int j = 0; j < HS_CELLS; j++) {

@@ -1,0 +1,88 @@
+/*
+ * Cooperative matrices on the test driver against an emulator of what it does. HALFSTEP_TEST_COOPERATIVE says what has
+ * to be found: active, absent or not built; without it whatever the build and the driver say will do.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/context.h"
+#include "engine/levers/levers.h"
+#include "support/device.h"
+#include "support/device_product.h"
+#include "support/emulator.h"
+#include "vulkan/backend.h"
+
+static const char NAME[] = "vulkan.cooperative-fp16";
+
+TestSuite(cooperative, .timeout = 240);
+
+static const hstep_product_depth depth = {HSTEP_PRECISION_FP16, 128};
+
+static hstep_status choose(hs_backend *backend, const char *selection, hs_lever_table *table, hstep_error *error) {
+    const hs_lever_request request = {
+        .selection = selection, .products = &depth, .product_count = 1, .judge_anew = true};
+    return hs_levers_choose(backend, &request, table, error);
+}
+
+/* A device that has them, or the test is skipped. */
+static hs_backend *device_with_matrices(void) {
+    hs_backend *backend = hs_test_device();
+    const hs_lever_findings found = hs_device_find(backend, NAME);
+    if (found.state != HSTEP_LEVER_ACTIVE) {
+        backend->api->destroy(backend);
+        cr_skip_test("skipped: %s", found.reason);
+    }
+    return backend;
+}
+
+/* The state follows from what glslang knew and what the device lists, and is what the surroundings promise. */
+Test(cooperative, are_found_where_build_and_driver_have_them) {
+    hs_backend *backend = hs_test_device();
+    const hs_vk_device *device = &((hs_vk_backend *)backend)->device;
+    const hs_lever_findings found = hs_device_find(backend, NAME);
+    const bool built = hs_vk_shaders[HS_VK_SHADER_cooperative_fp16].count > 0;
+    cr_expect_eq(found.state == HSTEP_LEVER_NOT_BUILT, !built);
+    cr_expect_eq(found.state == HSTEP_LEVER_ABSENT, built && device->extras.fp16.refusal != NULL);
+    cr_expect_eq(found.identity[0] != '\0', found.state == HSTEP_LEVER_ACTIVE);
+    const char *promised = getenv("HALFSTEP_TEST_COOPERATIVE");
+    if (promised)
+        cr_expect_str_eq(hstep_lever_state_name(found.state), promised, "%s", found.reason);
+    backend->api->destroy(backend);
+}
+
+/* Where there are none the mirror serves, and whoever asks for them is told why. */
+Test(cooperative, are_refused_where_they_are_not) {
+    hs_backend *backend = hs_test_device();
+    const hs_lever_findings found = hs_device_find(backend, NAME);
+    if (found.state == HSTEP_LEVER_ACTIVE)
+        cr_skip_test("they are here");
+    hs_lever_table table;
+    hstep_error error = {0};
+    cr_assert_eq(choose(backend, "-vulkan.fused-fp16", &table, &error), HSTEP_OK, "%s", error.message);
+    const hstep_lever *lever = &table.levers[hs_device_lever(backend, NAME)];
+    cr_expect_eq(lever->state, found.state);
+    cr_expect_str_eq(lever->reason, found.reason);
+    cr_expect_null(lever->gate);
+    hs_lever_table_free(&table);
+    cr_expect_eq(choose(backend, "+vulkan.cooperative-fp16", &table, &error), HSTEP_ERROR_BACKEND_UNAVAILABLE);
+    cr_expect_not_null(strstr(error.message, hstep_lever_state_name(found.state)), "%s", error.message);
+    backend->api->destroy(backend);
+}
+
+Test(cooperative, give_the_bits_of_the_emulator) {
+    hs_backend *backend = device_with_matrices();
+    hs_device_use(backend, NAME);
+    cr_assert_gt(hs_device_check_products(backend, hs_emulate_blocks_fp16), 50000);
+    backend->api->destroy(backend);
+}
+
+/* The emulator is not the policy's chain: the test above would tell the mirror from the matrices. */
+Test(cooperative, add_in_another_order_than_the_policy) {
+    uint16_t a[16], b[16];
+    for (int i = 0; i < 16; i++) {
+        a[i] = 0x3c00;                   /* 1 */
+        b[i] = i == 0 ? 0x7800 : 0x1000; /* 2^15, then 2^-11, an eighth of a step there */
+    }
+    cr_assert_neq(hs_emulate_blocks_fp16(16, a, b), hs_emulate_chain_fp16(16, a, b));
+}

@@ -1,0 +1,160 @@
+/* Gated levers of a device before the gate: what passes, what is kept of it, and what becomes of a wrong one. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "engine/context.h"
+#include "support/choosing.h"
+#include "support/device.h"
+#include "support/device_product.h"
+#include "support/folder.h"
+#include "support/models.h"
+#include "vulkan/backend.h"
+
+TestSuite(gate, .timeout = 300);
+
+static const hstep_product_depth depth = {HSTEP_PRECISION_FP16, 128};
+
+static hstep_status choose(hs_backend *backend, const char *selection, bool anew, hs_lever_table *table,
+                           hstep_error *error) {
+    const hs_lever_request request = {
+        .selection = selection, .products = &depth, .product_count = 1, .judge_anew = anew};
+    return hs_levers_choose(backend, &request, table, error);
+}
+
+static hs_test_setup decoder(double scale) {
+    return (hs_test_setup){.precision = HSTEP_PRECISION_FP16,
+                           .vocabulary = 24,
+                           .width = 16,
+                           .layers = 1,
+                           .heads = 2,
+                           .feed_forward = 24,
+                           .scaler = {.initial = scale, .minimum = 1, .maximum = 0x1p24, .growth_interval = 2000}};
+}
+
+static hstep_context *context_on(hs_backend *backend) {
+    hstep_context *context = NULL;
+    hstep_error error = {0};
+    hs_test_expect_ok(hs_context_adopt(backend, NULL, &context, &error), &error);
+    return context;
+}
+
+/* Two updates; the last one in *update. */
+static uint64_t train(hstep_context *context, double scale, hstep_update *update) {
+    const hs_test_setup setup = decoder(scale);
+    hs_test_run run = hs_test_run_create_in(context, &setup);
+    hs_test_batch batch = hs_test_batch_create(2, 7, setup.vocabulary, false, 5);
+    uint64_t checksum = 0;
+    hstep_error error = {0};
+    for (int i = 0; i < 2; i++)
+        hs_test_expect_ok(hstep_trainer_update(run.trainer, &batch.batch, 1, update, &error), &error);
+    hs_test_expect_ok(hstep_model_checksum(run.model, &checksum, &error), &error);
+    hs_test_batch_destroy(&batch);
+    hs_test_run_destroy(&run);
+    return checksum;
+}
+
+/* Judges one lever alone, on a device whose driver makes something else of it. */
+static hs_lever_table reject(hs_backend *backend, const char *selection, const char *name, hs_device_fault fault) {
+    hs_lever_table table;
+    hstep_error error = {0};
+    hs_device_plant(backend, fault);
+    cr_assert_eq(choose(backend, selection, true, &table, &error), HSTEP_OK, "%s", error.message);
+    const hstep_lever *lever = &table.levers[hs_device_lever(backend, name)];
+    cr_assert_eq(lever->state, HSTEP_LEVER_REJECTED, "%s", lever->reason);
+    cr_expect_not_null(strstr(lever->reason, "uniform"), "%s", lever->reason);
+    cr_expect(!lever->gate->worst.passed && lever->gate->speed == 0 &&
+              lever->gate->worst.cells_beyond + lever->gate->worst.cells_wrong > 0);
+    return table;
+}
+
+/* The gate says so, and training goes on with the mirror's bits. */
+Test(gate, a_crossed_operand_is_rejected_and_the_mirror_goes_on) {
+    hstep_update update;
+    const uint64_t exact = train(context_on(hs_test_device()), 1024, &update);
+    hs_backend *backend = hs_test_device();
+    hs_lever_table table = reject(backend, "-vulkan.cooperative-fp16", "vulkan.fused-fp16", HS_DEVICE_CROSSED);
+    hs_lever_table_free(&table);
+    cr_expect_eq(train(context_on(backend), 1024, &update), exact);
+}
+
+Test(gate, a_wrong_rounding_is_rejected_and_cannot_be_required) {
+    hs_backend *backend = hs_test_device();
+    hs_lever_table table = reject(backend, "-vulkan.cooperative-fp16", "vulkan.fused-fp16", HS_DEVICE_MISROUNDED);
+    hstep_error error = {0};
+    hs_lever_table_free(&table);
+    cr_expect_eq(choose(backend, "+vulkan.fused-fp16,-vulkan.cooperative-fp16", false, &table, &error),
+                 HSTEP_ERROR_BACKEND_UNAVAILABLE);
+    cr_expect_not_null(strstr(error.message, "rejected"), "%s", error.message);
+    backend->api->destroy(backend);
+}
+
+/* A run with the lever names an overflow as one without it does: the attempt is run again with the mirror. */
+Test(gate, an_overflow_has_the_name_that_the_mirror_gives_it) {
+    hstep_update expected, found;
+    (void)train(context_on(hs_test_device()), 0x1p24, &expected);
+    hs_backend *backend = hs_test_device();
+    hs_device_use(backend, "vulkan.fused-fp16");
+    (void)train(context_on(backend), 0x1p24, &found);
+    cr_assert_eq(expected.outcome, HSTEP_SKIPPED);
+    cr_assert_eq(found.outcome, HSTEP_SKIPPED);
+    cr_expect_str_eq(found.overflow.operation, expected.overflow.operation);
+    cr_expect_str_eq(found.overflow.tensor, expected.overflow.tensor);
+    cr_expect_eq(found.overflow.index, expected.overflow.index);
+}
+
+/* The gate's own verdict is kept for the device and its driver, and the set can be pinned. */
+Test(gate, a_set_is_kept_and_pinned, .init = hs_test_enter_cache, .fini = hs_test_leave_folder) {
+    hs_backend *backend = hs_test_device();
+    hs_lever_table table, pinned;
+    hstep_error error = {0};
+    cr_assert_eq(choose(backend, "+vulkan.fused-fp16,-vulkan.cooperative-fp16", true, &table, &error), HSTEP_OK, "%s",
+                 error.message);
+    const size_t lever = hs_device_lever(backend, "vulkan.fused-fp16");
+    cr_assert_eq(table.levers[lever].state, HSTEP_LEVER_ACTIVE);
+    cr_expect(!table.levers[lever].gate->from_cache && table.levers[lever].gate->worst.passed);
+    cr_expect_eq(table.levers[lever].gate->worst.max_abs, 0, "the same bits");
+    cr_assert_eq(choose(backend, table.pin, false, &pinned, &error), HSTEP_OK, "%s", error.message);
+    cr_expect(pinned.levers[lever].gate->from_cache && pinned.levers[lever].state == HSTEP_LEVER_ACTIVE);
+    cr_expect_str_eq(pinned.pin, table.pin);
+    hs_lever_table_free(&pinned);
+    /* Another driver stands behind it. */
+    ((hs_vk_backend *)backend)->device.facts.driver_version++;
+    cr_expect_eq(choose(backend, table.pin, false, &pinned, &error), HSTEP_ERROR_BACKEND_UNAVAILABLE);
+    cr_expect_not_null(strstr(error.message, "has changed"), "%s", error.message);
+    hs_lever_table_free(&table);
+    backend->api->destroy(backend);
+}
+
+/* ---- Cooperative matrices, where there are any ---- */
+
+static hs_backend *device_with_matrices(void) {
+    hs_backend *backend = hs_test_device();
+    const hs_lever_findings found = hs_device_find(backend, "vulkan.cooperative-fp16");
+    if (found.state != HSTEP_LEVER_ACTIVE) {
+        backend->api->destroy(backend);
+        cr_skip_test("%s", found.reason);
+    }
+    return backend;
+}
+
+Test(gate, cooperative_matrices_pass) {
+    hs_backend *backend = device_with_matrices();
+    hs_lever_table table;
+    hstep_error error = {0};
+    cr_assert_eq(choose(backend, "+vulkan.cooperative-fp16,-vulkan.fused-fp16", true, &table, &error), HSTEP_OK, "%s",
+                 error.message);
+    const size_t lever = hs_device_lever(backend, "vulkan.cooperative-fp16");
+    const hstep_lever_gate *gate = table.levers[lever].gate;
+    cr_assert_eq(table.levers[lever].state, HSTEP_LEVER_ACTIVE, "%s", table.levers[lever].reason);
+    cr_expect(gate->worst.passed && gate->worst.max_abs > 0 && gate->speed > 0 && gate->timing_count == 6);
+    cr_expect_not_null(strstr(table.pin, table.identities[lever]), "%s", table.pin);
+    hs_lever_table_free(&table);
+    backend->api->destroy(backend);
+}
+
+Test(gate, cooperative_matrices_of_crossed_operands_are_rejected) {
+    hs_backend *backend = device_with_matrices();
+    hs_lever_table table = reject(backend, "-vulkan.fused-fp16", "vulkan.cooperative-fp16", HS_DEVICE_CROSSED);
+    hs_lever_table_free(&table);
+    backend->api->destroy(backend);
+}
