@@ -22,6 +22,7 @@ typedef struct side {
     unsigned skipped;
     int32_t written[WRITTEN];
     double product[4];
+    double largest; /* of the last attempt's trace */
 } side;
 
 static void require(hstep_status status, const hstep_error *error) {
@@ -43,12 +44,16 @@ static void train(hstep_model *model, side *self) {
     config.scaler = (hstep_scaler){self->loss_scale, 1, self->loss_scale, 2000};
     hstep_trainer *trainer = NULL;
     require(hstep_trainer_create(model, &config, &trainer, &error), &error);
+    require(hstep_trainer_set_trace(trainer, 1, &error), &error);
     for (int i = 0; i < UPDATES; i++) {
         hstep_update update;
         require(hstep_trainer_update(trainer, &batch, 1, &update, &error), &error);
         self->skipped += update.outcome == HSTEP_SKIPPED;
         self->loss = update.loss;
     }
+    hstep_trace trace;
+    require(hstep_trainer_trace(trainer, &trace, &error), &error);
+    self->largest = trace.operand_count > 0 ? trace.operands[0].largest : trace.tensors[0].weight_largest;
     hstep_trainer_destroy(trainer);
 }
 
@@ -98,7 +103,8 @@ static void *run(void *argument) {
 }
 
 static int equal(const side *a, const side *b) {
-    return a->checksum == b->checksum && memcmp(&a->loss, &b->loss, sizeof a->loss) == 0 && a->skipped == b->skipped &&
+    return a->checksum == b->checksum && memcmp(&a->loss, &b->loss, sizeof a->loss) == 0 &&
+           memcmp(&a->largest, &b->largest, sizeof a->largest) == 0 && a->skipped == b->skipped &&
            memcmp(a->written, b->written, sizeof a->written) == 0 &&
            memcmp(a->product, b->product, sizeof a->product) == 0;
 }
