@@ -1,6 +1,7 @@
 /*
  * Trains a decoder of 1372 numbers on the text "ab" in fp16 and prints what became of every update.
- * Outside the source tree:  cc fixture.c $(pkg-config --cflags --libs halfstep) -o fixture
+ * cc fixture.c $(pkg-config --cflags --libs halfstep) -o fixture
+ * (docs/embedding.md has the line for an installation in a folder of one's own.)
  */
 #include <halfstep/halfstep.h>
 #include <stdio.h>

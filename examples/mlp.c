@@ -1,7 +1,8 @@
 /*
  * A model of one's own, written as a graph: a perceptron with one hidden layer learns which points of a square lie in a
  * disc, and the program draws what it has learned.
- * Outside the source tree:  cc mlp.c $(pkg-config --cflags --libs halfstep) -o mlp
+ * cc mlp.c $(pkg-config --cflags --libs halfstep) -o mlp
+ * (docs/embedding.md has the line for an installation in a folder of one's own.)
  */
 #include <halfstep/halfstep.h>
 #include <stdio.h>

@@ -1,7 +1,10 @@
 /*
- * Watching for overflow: a decoder in fp16 starts with a loss scale that is far too high. The program shows every
- * attempt, asks why the first one overflowed, sees that skips leave the weights alone, and counts which operations
- * overflowed. Outside the source tree:  cc overflow.c $(pkg-config --cflags --libs halfstep) -o overflow
+ * Watching for overflow: a decoder in fp16 starts with a loss scale that is far too high. The program asks why the
+ * first attempt will overflow, shows every attempt, and sees that skips leave the weights alone while the scale comes
+ * down.
+ *
+ * cc overflow.c $(pkg-config --cflags --libs halfstep) -o overflow
+ * (docs/embedding.md has the line for an installation in a folder of one's own.)
  */
 #include <halfstep/halfstep.h>
 #include <stdio.h>

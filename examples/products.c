@@ -1,7 +1,8 @@
 /*
  * What the precisions do to numbers: single numbers as fp16 and bf16 hold them, and one matrix product in all three
  * precisions, at sizes of numbers that suit a format and at such that do not.
- * Outside the source tree:  cc products.c $(pkg-config --cflags --libs halfstep) -o products
+ * cc products.c $(pkg-config --cflags --libs halfstep) -o products
+ * (docs/embedding.md has the line for an installation in a folder of one's own.)
  */
 #include <halfstep/halfstep.h>
 #include <stdio.h>

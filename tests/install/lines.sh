@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The shell lines of the document $4 work as they stand there, for a user who has a home of his own and nothing else set:
-# built in $2, with the example $3 as the program, and every program that they make trains.
+# built in $2, with an example of the folder $3 as the program, and every program that they make trains or runs.
 source "$(dirname "$0")/common.sh" "$1"
-build=$2 example=$3 document=$4
+build=$2 examples=$3 document=$4
 unset PKG_CONFIG_PATH LD_LIBRARY_PATH
-mkdir -p home build examples
+mkdir -p home build
+cp -r "$examples" examples
 ln -s "$build" build/release
-cp "$example" examples/fixture.c
-cp "$example" program.c
+cp examples/fixture.c program.c
 block() { awk -v fence="\`\`\`$1" '$0 == fence { inside = 1; next } /^```/ { inside = 0 } inside' "$document"; }
 block sh >lines
 block cmake >CMakeLists.txt
@@ -22,7 +22,7 @@ for program in fixture program program_static build/program/program; do
         count=$((count + 1))
     fi
 done
-[[ $count -eq $(grep -c -e '-o \(fixture\|program\)' -e '^cmake --build' lines) ]] || fail 'a program is missing'
+[[ $count -eq $(grep -c -e '-o \(fixture\|program\|\$example\)' -e '^cmake --build' lines) ]] || fail 'a program is missing'
 if [[ -x program_static && $(ldd ./program_static) == *libhalfstep* ]]; then
     fail 'the static program wants the shared library'
 fi
