@@ -54,6 +54,15 @@ Test(failing_calls, numbers, .init = hs_test_out_fill) {
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_matmul(NULL, bf16, no, no, 2, 2, 2, a, NULL, o->numbers, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_matmul(NULL, bf16, no, no, 2, 2, 2, a, a, NULL, e));
     hs_test_refuses(HSTEP_ERROR_SHAPE, hstep_matmul(NULL, bf16, no, no, SIZE_MAX / 4, 8, 1, a, a, o->numbers, e));
+
+    const hstep_transpose unknown = (hstep_transpose)UNKNOWN;
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT,
+                    hstep_gate((hstep_precision)UNKNOWN, no, no, 2, 2, 2, a, a, a, NULL, &o->judged, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_gate(bf16, no, unknown, 2, 2, 2, a, a, a, NULL, &o->judged, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_gate(bf16, no, no, 2, 2, 2, a, a, a, NULL, NULL, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_gate(bf16, no, no, 2, 2, 2, NULL, a, a, NULL, &o->judged, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_gate(bf16, no, no, 2, 2, 2, a, a, NULL, NULL, &o->judged, e));
+    hs_test_refuses(HSTEP_ERROR_SHAPE, hstep_gate(bf16, no, no, SIZE_MAX / 4, 8, 1, a, a, a, NULL, &o->judged, e));
 }
 
 Test(failing_calls, words, .init = hs_test_out_fill) {

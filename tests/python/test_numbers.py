@@ -158,5 +158,81 @@ class Matmul(unittest.TestCase):
             halfstep.matmul([[1]], [[1]], backend="abacus")
 
 
+class Gate(unittest.TestCase):
+    """Against the policy's section 7, written out here in NumPy."""
+
+    def judge(self, precision, a, b, sums):
+        """The figures as the policy defines them."""
+        if precision == "f64":
+            x, y, step = a, b, 2.0**-52
+        else:
+            x, y = (independent.represent(precision, it).astype(np.float32) for it in (a, b))
+            step = 2.0**-23
+        reference, magnitude = np.zeros(sums.shape), np.zeros(sums.shape)
+        for k in range(a.shape[1]):
+            p = np.outer(x[:, k], y[k])
+            reference = (reference.astype(p.dtype) + p).astype(np.float64)
+            magnitude += np.abs(p.astype(np.float64))
+        distance, mean = np.abs(sums - reference), np.abs(reference).mean()
+        relative = distance / np.maximum(np.abs(reference), 0.01 * mean)
+        beyond = int((distance > a.shape[1] * step * magnitude).sum())
+        return distance.max(), 0.01 * mean, relative.mean(), relative.max(), beyond
+
+    def test_figures_are_those_of_the_policy(self):
+        source = np.random.default_rng(3)
+        for precision in ("f64", "fp16", "bf16"):
+            a, b = source.uniform(-0.2, 0.2, (9, 300)), source.uniform(-0.2, 0.2, (300, 7))
+            if precision == "f64":
+                x, y = a, b
+            else:
+                x, y = (independent.represent(precision, it).astype(np.float32) for it in (a, b))
+            for sums, passes in ((x @ y, True), ((x @ y).astype(np.float16), False)):
+                sums = np.asarray(sums, dtype=np.float64)
+                max_abs, limit, mean_rel, max_rel, beyond = self.judge(precision, a, b, sums)
+                found = halfstep.gate(sums, a, b, precision)
+                self.assertEqual((found.passed, found.max_abs, found.cells_beyond), (passes, max_abs, beyond))
+                self.assertEqual((found.cells, found.cells_wrong, found.mean_rel_limit), (63, 0, 0.005))
+                for got, want in ((found.max_abs_limit, limit), (found.mean_rel, mean_rel), (found.max_rel, max_rel)):
+                    self.assertAlmostEqual(got, want, delta=1e-12 * want)
+
+    def test_results_and_layouts(self):
+        a, b = random_matrix((6, 20), 1), random_matrix((20, 5), 2)
+        x, y = (independent.represent("bf16", it).astype(np.float32) for it in (a, b))
+        sums = x @ y
+        results = halfstep.decode(halfstep.encode(sums, "bf16"), "bf16")
+        for left, right in ((a, b), (np.asfortranarray(a), b), (a, np.asfortranarray(b)), (a.tolist(), b[:, ::1])):
+            self.assertTrue(halfstep.gate(sums, left, right, "bf16", results=results).passed)
+        self.assertTrue(halfstep.gate(np.asfortranarray(sums), a, b, "bf16", results=results[::1]).passed)
+        results[3, 2] *= 1 + 2**-7
+        found = halfstep.gate(sums, a, b, "bf16", results=results)
+        self.assertEqual((found.passed, found.cells_wrong), (False, 1))
+
+    def test_infinities_zeros_and_nothing(self):
+        a, b = np.ones((3, 4)), np.ones((4, 2))
+        sums = np.full((3, 2), 4.0)
+        self.assertTrue(halfstep.gate(sums, a, b).passed)
+        a[1, 1] = np.inf
+        found = halfstep.gate(sums, a, b)
+        self.assertEqual((found.passed, found.cells, found.cells_wrong), (False, 4, 2))
+        sums[1] = np.nan
+        found = halfstep.gate(sums, a, b)
+        self.assertEqual((found.passed, found.cells_beyond, found.cells_wrong), (False, 0, 0))
+        for shape in ((0, 4, 2), (3, 0, 2), (3, 4, 0)):
+            m, k, n = shape
+            self.assertFalse(halfstep.gate(np.zeros((m, n)), np.zeros((m, k)), np.zeros((k, n))).passed, shape)
+
+    def test_refusals(self):
+        a, b = np.ones((3, 4)), np.ones((4, 2))
+        for arguments in ((np.ones((3, 3)), a, b), (np.ones(6), a, b), (np.ones((3, 2)), a, a)):
+            with self.assertRaisesRegex(halfstep.ShapeError, "shape"):
+                halfstep.gate(*arguments)
+        with self.assertRaisesRegex(halfstep.ShapeError, "results have shape"):
+            halfstep.gate(np.ones((3, 2)), a, b, results=np.ones((2, 3)))
+        with self.assertRaises(halfstep.DtypeError):
+            halfstep.gate(np.ones((3, 2), dtype=complex), a, b)
+        with self.assertRaises(halfstep.ArgumentError):
+            halfstep.gate(np.ones((3, 2)), a, b, "fp15")
+
+
 if __name__ == "__main__":
     main()

@@ -39,6 +39,7 @@ typedef struct hs_test_places {
     hstep_tensor_info tensor;
     hstep_trace trace;
     hstep_product products[2];
+    hstep_gate_case judged;
     double *pointer;
     const double *first, *second;
     double loss, sum, weight, numbers[64], others[64];

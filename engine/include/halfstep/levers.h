@@ -50,6 +50,22 @@ typedef struct hstep_gate_case {
     uint64_t cells_wrong;
 } hstep_gate_case;
 
+/**
+ * Judges a product that was computed another way by the bounds that gated levers have to keep (docs/policy.md, section
+ * 7): the sums before the last rounding against those of the policy's order, in every cell and over all of them, and
+ * what is left of them after the rounding. Matrices as in hstep_matmul.
+ *
+ * Passed means all bounds. The two over all cells are for ordinary numbers: a reference without one that is not 0, or
+ * with one that is not finite, fails; cells_beyond and cells_wrong hold for any.
+ * @param sums     [m][n], of operands rounded to the precision's format, if they are not of it already.
+ * @param results  [m][n] after the rounding; NULL: they are not judged.
+ * @param judged   Gets the figures; failed_inputs and failed_storage are NULL.
+ * @return HSTEP_ERROR_ARGUMENT, HSTEP_ERROR_SHAPE and HSTEP_ERROR_MEMORY as with hstep_matmul.
+ */
+HSTEP_API hstep_status hstep_gate(hstep_precision precision, hstep_transpose a_form, hstep_transpose b_form, size_t m,
+                                  size_t n, size_t k, const double *a, const double *b, const double *sums,
+                                  const double *results, hstep_gate_case *judged, hstep_error *error);
+
 /** One product, timed in turn with the exact kernels: medians of the repeats. */
 typedef struct hstep_gate_timing {
     size_t m;               /**< Rows of the result, ... */

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "engine/levers/gate/inputs.h"
-#include "precision/format.h"
-#include "precision/gate.h"
+#include "engine/levers/gate/judge.h"
 #include "precision/matmul.h"
 
 typedef struct bench {
@@ -44,27 +43,8 @@ static hstep_status bench_create(hs_backend *backend, hstep_precision precision,
 
 /* ---- Figures ---- */
 
-static double larger(double a, double b) { return a > b ? a : b; }
-
-/* How much of a limit a figure uses up; what is not finite uses up all. */
-static double share(double figure, double limit) {
-    const double s = figure / limit;
-    return isfinite(s) ? s : (figure == 0 ? 0 : (double)INFINITY);
-}
-
-static void widen_metrics(hstep_gate_case *worst, double max_abs, double max_abs_limit, double mean_rel,
-                          double mean_rel_limit, double max_rel) {
-    if (worst->max_abs_limit == 0 || share(max_abs, max_abs_limit) > share(worst->max_abs, worst->max_abs_limit)) {
-        worst->max_abs = max_abs;
-        worst->max_abs_limit = max_abs_limit;
-    }
-    worst->mean_rel = larger(worst->mean_rel, mean_rel);
-    worst->mean_rel_limit = mean_rel_limit;
-    worst->max_rel = larger(worst->max_rel, max_rel);
-}
-
 void hs_gate_widen(hstep_gate_case *worst, const hstep_gate_case *one) {
-    widen_metrics(worst, one->max_abs, one->max_abs_limit, one->mean_rel, one->mean_rel_limit, one->max_rel);
+    hs_gate_widen_metrics(worst, one);
     worst->cells += one->cells;
     worst->cells_beyond += one->cells_beyond;
     worst->cells_wrong += one->cells_wrong;
@@ -87,49 +67,23 @@ bool hs_gate_within(const hstep_gate_case *one) {
 
 /* ---- Judging ---- */
 
-/* Cells whose result is not the sum rounded once. */
-static size_t misrounded(const bench *t, size_t count) {
-    if (t->product.precision == HSTEP_PRECISION_F64)
-        return 0;
-    const hstep_format format = hs_precision_format(t->product.precision);
-    size_t wrong = 0;
-    for (size_t i = 0; i < count; i++) {
-        const double expected = hs_decode(format, hs_encode(format, t->sums[i]));
-        const bool same = memcmp(&expected, &t->results[i], sizeof expected) == 0;
-        wrong += !(same || (isnan(expected) && isnan(t->results[i])));
-    }
-    return wrong;
-}
-
-/* Cells that have a bound of their own, and how many lie beyond it. A reference that is not finite bounds nothing. */
-static void judge_cells(const bench *t, size_t count, hstep_gate_case *c, size_t *beyond) {
-    const double step = t->product.precision == HSTEP_PRECISION_F64 ? 0x1p-52 : 0x1p-23;
-    for (size_t i = 0; i < count; i++)
-        if (isfinite(t->reference[i])) {
-            c->cells++;
-            *beyond += hs_gate_cells(1, &t->sums[i], &t->reference[i], &t->magnitudes[i], t->product.k, step);
-        }
-}
-
 /* The figures for one kind of inputs, whose sums and results are there. */
 static void judge(const bench *t, hs_inputs inputs, const hs_product_traces *traces, hstep_gate_case *c) {
     const size_t count = t->product.m * t->product.n;
-    size_t wrong = 0, beyond = 0;
-    bool nonfinite = false, passed = true;
-    for (size_t i = 0; i < count; i++) {
-        wrong += isfinite(t->sums[i]) != isfinite(t->reference[i]);
+    const hs_candidate candidate = {.precision = t->product.precision,
+                                    .count = count,
+                                    .k = t->product.k,
+                                    .reference = t->reference,
+                                    .magnitudes = t->magnitudes,
+                                    .sums = t->sums,
+                                    .results = t->results};
+    bool nonfinite = false;
+    for (size_t i = 0; i < count; i++)
         nonfinite = nonfinite || !isfinite(t->results[i]);
-    }
-    wrong += misrounded(t, count) + (traces->nonfinite != nonfinite) + traces->strays;
-    judge_cells(t, count, c, &beyond);
-    if (hs_inputs_decide(inputs)) {
-        const hs_gate g = hs_gate_measure(count, t->sums, t->reference);
-        widen_metrics(c, g.max_abs, g.max_abs_limit, g.mean_rel, g.mean_rel_limit, g.max_rel);
-        passed = g.pass;
-    }
+    const size_t wrong = (traces->nonfinite != nonfinite) + traces->strays;
+    const bool passed = hs_gate_judge(&candidate, hs_inputs_decide(inputs), c) && wrong == 0;
     c->cells_wrong += wrong;
-    c->cells_beyond += beyond;
-    if ((!passed || wrong > 0 || beyond > 0) && c->passed) {
+    if (!passed && c->passed) {
         c->passed = 0;
         c->failed_inputs = hs_inputs_name(inputs);
         c->failed_storage = t->product.storage->name;

@@ -2,7 +2,7 @@
 
 From the simple to the advanced:
 
-1. `encode`, `decode` and `matmul`: numbers and products under the numeric policy.
+1. `encode`, `decode`, `matmul` and `gate`: numbers and products under the numeric policy.
 2. `Decoder`, `Trainer` and `Dataset`: train a decoder; `Trainer.step` says whether an update was applied or skipped.
 3. `Graph` and `Model`: models and losses of one's own.
 4. Arrays over masters, gradients and moments without copies; an update one step at a time; checkpoints.
@@ -36,7 +36,7 @@ from halfstep.errors import (
 )
 from halfstep.graph import LENGTH, ROWS, SEQUENCES, Graph, Input, Value
 from halfstep.model import Batch, BatchLike, Decoder, DecoderConfig, Model, Parameters, WindowLike
-from halfstep.number import decode, encode, matmul
+from halfstep.number import Gate, decode, encode, gate, matmul
 from halfstep.records import read_records
 from halfstep.trainer import (
     AdamW,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, fields
 from typing import Any, overload
 
 import numpy as np
@@ -134,11 +135,79 @@ def _matrix(x: npt.ArrayLike, what: str, rounded_again: bool) -> npt.NDArray[np.
     return matrix
 
 
+def _check_depths(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> None:
+    if a.shape[1] != b.shape[0]:
+        raise ShapeError(f"a has shape {a.shape} and b {b.shape}; a's columns must be as many as b's rows")
+
+
 def _form(matrix: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], int]:
     """The matrix as C sees it, and whether that is its transpose: Fortran order needs no copy."""
     if matrix.flags.f_contiguous and matrix.flags.aligned and not matrix.flags.c_contiguous:
         return matrix.T, 1
     return np.require(matrix, requirements=["C", "A"]), 0
+
+
+@dataclass(frozen=True)
+class Gate:
+    """How sums in another order fared by the policy's bounds (section 7)."""
+
+    passed: bool  #: all of the bounds
+    max_abs: float  #: largest distance from the policy's sum
+    max_abs_limit: float  #: 1% of the mean magnitude; max_abs must be below
+    mean_rel: float  #: mean of the distance relative to the sum's magnitude, or to max_abs_limit where that is more
+    mean_rel_limit: float  #: mean_rel must be below
+    max_rel: float  #: largest of the same; decides nothing
+    cells: int  #: cells that have a bound of their own: those that are finite under the policy
+    cells_beyond: int  #: how many lie beyond it
+    cells_wrong: int  #: finite where they must not be or the other way round, or results that are not the sum rounded once
+
+
+def gate(
+    sums: npt.ArrayLike,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    precision: str = "fp16",
+    *,
+    results: npt.ArrayLike | None = None,
+) -> Gate:
+    """Judges a product of a and b that was computed another way, as the library judges its own faster kernels.
+
+    `sums` are what the kernel has before it rounds to the half format: of operands in the format, f32 sums in any order.
+    Every cell must stay within K * 2^-23 * sum(|a * b|) of the policy's sum (2^-52 in "f64"), and all together within
+    1% and 0.5% of it. `results`, where they are given, must be the sums rounded once.
+
+    The bounds over all cells are for ordinary numbers: a product with infinities, or of zeros alone, does not pass; the
+    counts of cells hold for any.
+    """
+    number = precision_number(precision)
+    left, right = (_matrix(x, name, rounded_again=number != 0) for x, name in ((a, "a"), (b, "b")))
+    _check_depths(left, right)
+    shape = (left.shape[0], right.shape[1])
+    kept = [
+        np.require(_matrix(x, name, rounded_again=False), requirements=["C", "A"])
+        for x, name in ((sums, "sums"), (results, "results"))
+        if x is not None
+    ]
+    for x, name in zip(kept, ("sums", "results")):
+        if x.shape != shape:
+            raise ShapeError(f"{name} have shape {x.shape}; the product of a and b has {shape}")
+    (a_seen, a_form), (b_seen, b_form) = _form(left), _form(right)
+    judged = ffi.new("hstep_gate_case *")
+    call(
+        lib.hstep_gate,
+        number,
+        a_form,
+        b_form,
+        *shape,
+        left.shape[1],
+        ffi.cast("double *", a_seen.ctypes.data),
+        ffi.cast("double *", b_seen.ctypes.data),
+        ffi.cast("double *", kept[0].ctypes.data),
+        ffi.cast("double *", kept[1].ctypes.data) if results is not None else ffi.NULL,
+        judged,
+    )
+    figures = {it.name: getattr(judged, it.name) for it in fields(Gate)}
+    return Gate(**{**figures, "passed": bool(judged.passed)})
 
 
 def matmul(
@@ -153,8 +222,7 @@ def matmul(
     """
     number = precision_number(precision)
     left, right = (_matrix(x, name, rounded_again=number != 0) for x, name in ((a, "a"), (b, "b")))
-    if left.shape[1] != right.shape[0]:
-        raise ShapeError(f"a has shape {left.shape} and b {right.shape}; a's columns must be as many as b's rows")
+    _check_depths(left, right)
     on = context if context is not None else _contexts.get(backend)
     rows, depth, columns = left.shape[0], left.shape[1], right.shape[1]
     y = np.empty((rows, columns), dtype=np.float64)
