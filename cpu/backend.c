@@ -18,7 +18,7 @@ enum { MOST_THREADS = 1024 };
 
 static void destroy(hs_backend *backend) {
     hs_cpu_backend *cpu = (hs_cpu_backend *)backend;
-    hs_memory_give(cpu->scratch, cpu->scratch_bytes);
+    hs_memory_give(cpu->allocator, cpu->scratch, cpu->scratch_bytes);
     free(cpu);
 }
 
@@ -32,7 +32,7 @@ static size_t held(const hs_backend *backend) { return hs_cpu_of(backend)->held;
 
 static hstep_status buffer_create(hs_backend *backend, size_t bytes, hs_buffer **buffer, hstep_error *error) {
     hs_buffer *made = malloc(sizeof *made);
-    unsigned char *data = made ? hs_memory_take(bytes) : NULL;
+    unsigned char *data = made ? hs_memory_take(hs_cpu_of(backend)->allocator, bytes) : NULL;
     if (!data) {
         free(made);
         return hs_fail_memory(error, "a buffer");
@@ -47,7 +47,7 @@ static void buffer_destroy(hs_backend *backend, hs_buffer *buffer) {
     if (!buffer)
         return;
     ((hs_cpu_backend *)backend)->held -= buffer->bytes;
-    hs_memory_give(buffer->data, buffer->bytes);
+    hs_memory_give(hs_cpu_of(backend)->allocator, buffer->data, buffer->bytes);
     free(buffer);
 }
 
@@ -141,4 +141,10 @@ hstep_status hs_cpu_reference_create(hs_backend **backend, hstep_error *error) {
 
 hstep_status hs_cpu_create(unsigned thread_count, hs_backend **backend, hstep_error *error) {
     return hs_cpu_create_tier(&hs_cpu_exact_tier, thread_count, backend, error);
+}
+
+void hs_cpu_use_allocator(hs_backend *backend, const hstep_allocator *allocator) {
+    hs_cpu_backend *cpu = (hs_cpu_backend *)backend;
+    cpu->own_allocator = *allocator;
+    cpu->allocator = &cpu->own_allocator;
 }

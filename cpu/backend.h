@@ -21,6 +21,8 @@ typedef struct hs_cpu_backend {
     size_t held;     /* bytes of buffers and scratch */
     void *scratch;   /* for all programs: calls run one after another */
     size_t scratch_bytes;
+    hstep_allocator own_allocator;
+    const hstep_allocator *allocator; /* the one above, or NULL for the system */
     char device[128];
 } hs_cpu_backend;
 

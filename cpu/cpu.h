@@ -14,6 +14,9 @@ hstep_status hs_cpu_reference_create(hs_backend **backend, hstep_error *error);
 /* threads: 0 for as many as the process may run on. */
 hstep_status hs_cpu_create(unsigned threads, hs_backend **backend, hstep_error *error);
 
+/* Takes memory from there, in the place of the system; before anything else is asked of a new backend. */
+void hs_cpu_use_allocator(hs_backend *backend, const hstep_allocator *allocator);
+
 /*
  * For tests and benchmarks: of the levers that need a certain processor only `lever` is used, such as "cpu.avx2"; none
  * with "cpu.portable". HSTEP_ERROR_BACKEND_UNAVAILABLE where this processor lacks it.

@@ -35,7 +35,7 @@ static size_t mapped_bytes(size_t bytes) {
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-void *hs_memory_take(size_t bytes) {
+static void *take_from_system(size_t bytes) {
     if (bytes > PTRDIFF_MAX - 2 * HUGE_PAGE)
         return NULL;
     if (bytes >= MAPPED)
@@ -47,9 +47,28 @@ void *hs_memory_take(size_t bytes) {
     return memory;
 }
 
-void hs_memory_give(void *memory, size_t bytes) {
+static void give_to_system(void *memory, size_t bytes) {
     if (bytes >= MAPPED && memory)
         (void)munmap(memory, mapped_bytes(bytes));
     else
         free(memory);
+}
+
+/* An allocator is asked for 1 byte where none is wanted: what there is has to have a place. */
+static size_t asked_for(size_t bytes) { return bytes > 0 ? bytes : 1; }
+
+void *hs_memory_take(const hstep_allocator *allocator, size_t bytes) {
+    if (!allocator)
+        return take_from_system(bytes);
+    void *const memory = allocator->allocate(asked_for(bytes), ALIGNMENT, allocator->user);
+    if (memory)
+        memset(memory, 0, bytes);
+    return memory;
+}
+
+void hs_memory_give(const hstep_allocator *allocator, void *memory, size_t bytes) {
+    if (!allocator)
+        give_to_system(memory, bytes);
+    else if (memory)
+        allocator->release(memory, asked_for(bytes), allocator->user);
 }

@@ -93,10 +93,10 @@ static hs_program *allocate_program(hs_cpu_backend *cpu, size_t count) {
 static hstep_status reserve_scratch(hs_cpu_backend *cpu, size_t bytes, hstep_error *error) {
     if (bytes <= cpu->scratch_bytes)
         return HSTEP_OK;
-    void *const scratch = hs_memory_take(bytes);
+    void *const scratch = hs_memory_take(cpu->allocator, bytes);
     if (!scratch)
         return hs_fail_memory(error, "what kernels work with");
-    hs_memory_give(cpu->scratch, cpu->scratch_bytes);
+    hs_memory_give(cpu->allocator, cpu->scratch, cpu->scratch_bytes);
     cpu->held += bytes - cpu->scratch_bytes;
     cpu->scratch = scratch;
     cpu->scratch_bytes = bytes;

@@ -293,6 +293,9 @@ typedef struct hs_backend_api {
        there is but one. */
     void (*use_one_thread)(hs_backend *backend, bool one);
 
+    /* What crossed the bus, and of what work was made; NULL where there is no bus. */
+    void (*work)(const hs_backend *backend, hstep_work *work);
+
     /* Bytes of all buffers, and of what programs work with. */
     size_t (*held)(const hs_backend *backend);
 

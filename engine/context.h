@@ -9,7 +9,9 @@ struct hstep_context {
     hs_backend *backend;
     hs_backend *reference; /* made when first needed; may be the backend itself */
     hs_lever_table levers;
-    bool one_thread; /* of those that the backend has */
+    bool has_allocator;
+    hstep_allocator allocator; /* for backends on the processor, the reference too */
+    bool one_thread;           /* of those that the backend has */
 };
 
 /* For tests: a context on backends made elsewhere, which it then owns, with their levers as they are. reference may be

@@ -42,6 +42,15 @@ static bool supports(const hs_backend *backend, const hs_call *call) {
     return hs_vk_supports(call);
 }
 
+static void work(const hs_backend *backend, hstep_work *done) {
+    const hs_vk_backend *vulkan = as_vulkan(backend);
+    *done = (hstep_work){.bytes_up = vulkan->transfer.bytes_up,
+                         .bytes_down = vulkan->transfer.bytes_down,
+                         .submissions = vulkan->device.submitted,
+                         .dispatches = vulkan->dispatches,
+                         .barriers = vulkan->barriers};
+}
+
 static size_t held(const hs_backend *backend) { return as_vulkan(backend)->held; }
 
 hstep_status hs_vk_take(hs_vk_backend *backend, size_t bytes, hs_vk_buffer *buffer, hstep_error *error) {
@@ -111,6 +120,7 @@ static const hs_backend_api api = {.name = "vulkan",
                                    .lever_find = hs_vk_lever_find,
                                    .lever_set = hs_vk_lever_set,
                                    .supports = supports,
+                                   .work = work,
                                    .held = held,
                                    .buffer_create = buffer_create,
                                    .buffer_destroy = buffer_destroy,

@@ -80,6 +80,7 @@ typedef struct judgement {
     hs_lever_facts facts;
     hs_lever_findings findings;
     hs_verdict *verdict;
+    bool unjudged; /* because judging it failed */
 } judgement;
 
 /* Everything that the figures depend on: what they were compared with is this build's exact levers. */
@@ -105,6 +106,9 @@ static hstep_status judge(const judgement *j, const char *machine, hstep_error *
     hs_depths depths;
     HS_FORWARD(gather_depths(j->request, j->facts.precision, &depths, error));
     const bool keyed = make_key(j, machine, key);
+    char trouble[HS_CACHE_TROUBLE];
+    if (hs_cache_trouble(trouble))
+        hs_say(&j->request->log, HSTEP_LOG_WARNING, "verdicts on levers that were kept do not count: %s", trouble);
     if (keyed && !j->request->judge_anew && hs_cache_read(j->name, key, verdict) &&
         verdict->gate.precision != j->facts.precision)
         hs_verdict_free(verdict);
@@ -117,8 +121,11 @@ static hstep_status judge(const judgement *j, const char *machine, hstep_error *
     if (!measured)
         return HSTEP_OK;
     verdict->gate.seconds += hs_clock() - start;
-    if (keyed)
-        hs_cache_write(j->name, key, verdict);
+    if (keyed && !hs_cache_write(j->name, key, verdict))
+        hs_say(&j->request->log, HSTEP_LOG_WARNING,
+               "the verdict on lever %s could not be kept in the user's cache directory: it will be judged again "
+               "the next time",
+               j->name);
     return HSTEP_OK;
 }
 
@@ -168,7 +175,7 @@ static bool has_changed(const judgement *j, const char *pinned, char *text, size
 }
 
 /* The verdict of the gate, unless long runs have spoken already. */
-static hstep_lever_state judge_found(const judgement *j, bool required, char *text, size_t size) {
+static hstep_lever_state judge_found(judgement *j, bool required, char *text, size_t size) {
     char machine[HS_LEVER_MACHINE], rejection[HS_CACHE_REASON];
     hstep_error why = {0};
     hs_lever_machine(j->backend, j->findings.identity, machine);
@@ -179,6 +186,7 @@ static hstep_lever_state judge_found(const judgement *j, bool required, char *te
     if (judge(j, machine, &why) == HSTEP_OK)
         return conclude(j, required, text, size);
     /* The exact kernels run without it. */
+    j->unjudged = true;
     (void)snprintf(text, size, "could not be judged: %s", why.message);
     return HSTEP_LEVER_DISABLED;
 }
@@ -232,6 +240,8 @@ static hstep_status choose_gated(hs_backend *backend, const hs_lever_request *re
         backend->api->lever_facts(backend, i, &j.facts);
         states[i] = decide_gated(&j, wishes->wish[i], wishes->pinned ? wishes->identities[i] : NULL, reasons[i],
                                  sizeof reasons[i]);
+        if (states[i] == HSTEP_LEVER_REJECTED || j.unjudged)
+            hs_say(&request->log, HSTEP_LOG_WARNING, "lever %s is not used, exact kernels run: %s", name, reasons[i]);
         (void)snprintf(table->identities[i], HS_LEVER_IDENTITY, "%s", j.findings.identity);
         HS_RETURN_IF(wishes->wish[i] == HS_WISH_REQUIRED && states[i] != HSTEP_LEVER_ACTIVE, error,
                      HSTEP_ERROR_BACKEND_UNAVAILABLE, "the %s lever %s is %s: %s",

@@ -7,6 +7,7 @@
 #define HS_ENGINE_LEVERS_LEVERS_H
 
 #include "engine/backend.h"
+#include "engine/log.h"
 
 enum { HS_MAX_LEVERS = 16 };
 
@@ -34,6 +35,7 @@ typedef struct hs_lever_request {
     const hstep_product_depth *products;
     size_t product_count;
     bool judge_anew;
+    hs_messages log;
 } hs_lever_request;
 
 /* Switches the levers of a backend on and off and fills the table. On failure the table is empty. */

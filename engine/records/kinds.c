@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "engine/error.h"
+#include "engine/records/trace.h"
 #include "engine/records/writer.h"
 
 #include <halfstep/halfstep.h>
@@ -14,19 +15,20 @@
     HS_RETURN_IF((list) == NULL && (count) > 0, error, HSTEP_ERROR_ARGUMENT,                                           \
                  "records: " #list " is NULL and has a length")
 
-static void put_setting(hs_record *record, json_t *object, const hstep_setting *setting) {
+/* Under its own name, or another one. */
+static void put_setting(hs_record *record, json_t *object, const char *name, const hstep_setting *setting) {
     switch (setting->kind) {
     case HSTEP_SETTING_TEXT:
-        hs_put_text(record, object, setting->name, setting->text);
+        hs_put_text(record, object, name, setting->text);
         break;
     case HSTEP_SETTING_NUMBER:
-        hs_put_number(record, object, setting->name, setting->number);
+        hs_put_number(record, object, name, setting->number);
         break;
     case HSTEP_SETTING_INTEGER:
-        hs_put_integer(record, object, setting->name, setting->integer);
+        hs_put_integer(record, object, name, setting->integer);
         break;
     case HSTEP_SETTING_BOOLEAN:
-        hs_put_boolean(record, object, setting->name, setting->boolean != 0);
+        hs_put_boolean(record, object, name, setting->boolean != 0);
         break;
     }
 }
@@ -127,9 +129,9 @@ static void put_data(hs_record *record, const hstep_data_source *sources, size_t
 
 static hstep_status check_settings(const hstep_setting *settings, size_t count, hstep_error *error) {
     for (size_t i = 0; i < count; i++) {
-        HS_RETURN_IF(settings[i].name == NULL, error, HSTEP_ERROR_ARGUMENT, "run record: setting %zu has no name", i);
+        HS_RETURN_IF(settings[i].name == NULL, error, HSTEP_ERROR_ARGUMENT, "records: setting %zu has no name", i);
         HS_RETURN_IF((unsigned)settings[i].kind > HSTEP_SETTING_BOOLEAN, error, HSTEP_ERROR_ARGUMENT,
-                     "run record: setting '%.100s' is of unknown kind %d", settings[i].name, (int)settings[i].kind);
+                     "records: setting '%.100s' is of unknown kind %d", settings[i].name, (int)settings[i].kind);
     }
     return HSTEP_OK;
 }
@@ -151,7 +153,7 @@ hstep_status hstep_records_write_run(hstep_records *records, const hstep_run_rec
     put_rules(&record, run->decoder);
     json_t *configuration = hs_put_object(&record, root, "configuration");
     for (size_t i = 0; i < run->setting_count; i++)
-        put_setting(&record, configuration, &run->settings[i]);
+        put_setting(&record, configuration, run->settings[i].name, &run->settings[i]);
     put_model(&record, run);
     put_dtypes(&record, run->precision);
     hs_put_text(&record, root, "backend", run->backend);
@@ -185,9 +187,20 @@ static void put_gradient_norm(hs_record *record, const hstep_update *update) {
         hs_put_null(record, record->root, "gradient_norm");
 }
 
-hstep_status hstep_records_write_update(hstep_records *records, const hstep_update *update, double seconds,
+static void put_work(hs_record *record, const hstep_work *work) {
+    json_t *object = hs_put_object(record, record->root, "work");
+    hs_put_integer(record, object, "bytes_up", work->bytes_up);
+    hs_put_integer(record, object, "bytes_down", work->bytes_down);
+    hs_put_integer(record, object, "submissions", work->submissions);
+    hs_put_integer(record, object, "dispatches", work->dispatches);
+    hs_put_integer(record, object, "barriers", work->barriers);
+}
+
+hstep_status hstep_records_write_update(hstep_records *records, const hstep_update_record *written,
                                         hstep_error *error) {
-    CHECK_POINTERS(records, update, error);
+    CHECK_POINTERS(records, written, error);
+    const hstep_update *update = written->update;
+    HS_RETURN_IF(update == NULL, error, HSTEP_ERROR_ARGUMENT, "update record: there is no update");
     hs_record record = hs_record_begin("update");
     json_t *root = record.root;
     hs_put_integer(&record, root, "step", update->step);
@@ -203,10 +216,14 @@ hstep_status hstep_records_write_update(hstep_records *records, const hstep_upda
     hs_put_integer(&record, root, "optimizer_step", update->optimizer_step);
     hs_put_integer(&record, root, "tokens", update->tokens);
     hs_put_integer(&record, root, "threads", update->threads);
-    hs_put_number(&record, root, "seconds", seconds);
-    hs_put_number(&record, root, "tokens_per_second", (double)update->tokens / seconds);
+    hs_put_number(&record, root, "seconds", written->seconds);
+    hs_put_number(&record, root, "tokens_per_second", (double)update->tokens / written->seconds);
     if (update->outcome == HSTEP_SKIPPED)
         put_overflow(&record, &update->overflow);
+    if (written->trace != NULL)
+        hs_put_trace(&record, written->trace);
+    if (written->work != NULL)
+        put_work(&record, written->work);
     return hs_records_append(records, &record, error);
 }
 
@@ -271,15 +288,31 @@ hstep_status hstep_records_write_dump(hstep_records *records, const hstep_dump_r
     return hs_records_append(records, &record, error);
 }
 
+static void put_changes(hs_record *record, const hstep_setting_change *changes, size_t count) {
+    json_t *array = hs_put_array(record, record->root, "changes");
+    for (size_t i = 0; i < count; i++) {
+        json_t *change = hs_put_element(record, array);
+        hs_put_text(record, change, "option", changes[i].after.name);
+        put_setting(record, change, "before", &changes[i].before);
+        put_setting(record, change, "after", &changes[i].after);
+    }
+}
+
 hstep_status hstep_records_write_resume(hstep_records *records, const hstep_resume_record *resume, hstep_error *error) {
     CHECK_POINTERS(records, resume, error);
     CHECK_LIST(resume->passed_over, resume->passed_over_count, error);
+    CHECK_LIST(resume->changes, resume->change_count, error);
+    for (size_t i = 0; i < resume->change_count; i++) {
+        HS_FORWARD(check_settings(&resume->changes[i].before, 1, error));
+        HS_FORWARD(check_settings(&resume->changes[i].after, 1, error));
+    }
     hs_record record = hs_record_begin("resume");
     hs_put_integer(&record, record.root, "step", resume->step);
     hs_put_text(&record, record.root, "path", resume->path);
     json_t *list = hs_put_array(&record, record.root, "passed_over");
     for (size_t i = 0; i < resume->passed_over_count; i++)
         hs_put_text(&record, hs_put_element(&record, list), "reason", resume->passed_over[i]);
+    put_changes(&record, resume->changes, resume->change_count);
     return hs_records_append(records, &record, error);
 }
 

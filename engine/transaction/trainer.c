@@ -161,6 +161,14 @@ void hstep_trainer_destroy(hstep_trainer *trainer) {
     free(trainer);
 }
 
+hstep_status hstep_trainer_set_observer(hstep_trainer *trainer, hstep_observer *observer, void *user,
+                                        hstep_error *error) {
+    HS_RETURN_IF(trainer == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_trainer_set_observer needs a trainer");
+    trainer->observer = observer;
+    trainer->observer_user = user;
+    return HSTEP_OK;
+}
+
 double hstep_trainer_loss_scale(const hstep_trainer *trainer) { return trainer->scaler.scale; }
 
 uint64_t hstep_trainer_optimizer_step(const hstep_trainer *trainer) { return trainer->adamw.step; }

@@ -44,6 +44,8 @@ struct hstep_trainer {
     hs_tape tape;
     hs_plan_cache plans;
     hs_trace trace;
+    hstep_observer *observer; /* NULL for none */
+    void *observer_user;
     bool half_loaded; /* loading broke off: moments may be of two files, weights too */
 };
 

@@ -151,6 +151,8 @@ hstep_status hs_trainer_decide(hstep_trainer *trainer, const hs_attempt *attempt
     result.optimizer_step = trainer->adamw.step;
     if (trainer->trace.on)
         hs_trace_end(trainer, unscale, !overflowed);
+    if (trainer->observer != NULL)
+        trainer->observer(&result, trainer->observer_user);
     *update = result;
     return HSTEP_OK;
 }

@@ -173,6 +173,18 @@ class Records(unittest.TestCase):
         self.assertEqual(len(self.read(*lines, kind="update")), 2)
         self.assertEqual(self.read(), [])
 
+    def test_the_last_configuration(self):
+        def line(kind, **fields):
+            return json.dumps({"schema": "halfstep.records/1", "record": kind, **fields})
+
+        change = {"option": "steps", "before": 8, "after": 9}
+        records = self.read(line("run", configuration={"steps": 8, "seed": 1}), line("resume", changes=[change]),
+                            line("resume"), line("resume", changes=[{**change, "before": 9, "after": 20}]))
+        self.assertEqual(halfstep.configuration(records), {"steps": 20, "seed": 1})
+        self.assertEqual(records[0]["configuration"]["steps"], 8)
+        with self.assertRaisesRegex(halfstep.InputFileError, "run record"):
+            halfstep.configuration(records[1:])
+
     def test_refusals_name_file_and_line(self):
         good = '{"schema":"halfstep.records/1","record":"end"}'
         for bad in ("{", "7", "", '{"record":"end"}', '{"schema":"other/1","record":"end"}', good.replace('"end"', "NaN")):

@@ -98,6 +98,55 @@ def check_skips(lines):
     assert sum(item["count"] for item in warnings[-1]["overflows"]) == warnings[-1]["skipped"]
 
 
+NUMBERS = ("weight_norm", "weight_largest", "gradient_norm", "gradient_largest", "update_norm", "update_largest",
+           "update_ratio")
+
+
+def check_traced(line, shapes):
+    """Rows of all tensors and products, whose numbers agree with what else is known of them."""
+    trace = line["trace"]
+    skipped = line["outcome"] == "skipped"
+    assert len(trace["tensors"]) == shapes["parameter_tensors"]
+    for tensor in trace["tensors"]:
+        for name in NUMBERS:
+            missing = skipped and name.startswith(("gradient", "update"))
+            assert (tensor[name] is None) == missing, (name, tensor)
+        assert tensor["weight_norm"] >= tensor["weight_largest"]
+    if not skipped:
+        squares = sum(tensor["gradient_norm"] ** 2 for tensor in trace["tensors"])
+        assert abs(squares ** 0.5 / line["gradient_norm"] - 1) < 1e-12
+    assert len(trace["operations"]) == 8 * shapes["layers"] + 1, "seven products and attention in a layer, and the head"
+    for operation in trace["operations"]:
+        assert len(operation["operands"]) == (4 if operation["operation"].endswith("attention") else 3), operation
+        for operand in operation["operands"]:
+            counts = [operand[name] for name in ("to_zero", "to_subnormal", "to_infinity", "nonfinite")]
+            assert sum(counts) <= operand["elements"] > 0, operand
+            assert not operand["to_infinity"] or skipped, operand
+
+
+def check_traces(validator, trainer):
+    """Every second step has statistics, skips too; without --trace there are none, and the weights are the same."""
+    for precision in ("fp16", "bf16"):
+        arguments = ("--precision", precision, "--loss-scale", "16777216", "--max-loss-scale", "16777216")
+        plain = train(validator, trainer, f"{precision} without trace", *arguments)
+        lines = train(validator, trainer, f"{precision} with trace", *arguments, "--trace", "2")
+        assert plain[-1]["weights_checksum"] == lines[-1]["weights_checksum"], "statistics changed the weights"
+        for line in lines:
+            if line["record"] == "update":
+                assert ("trace" in line) == (line["step"] % 2 == 0)
+                assert "work" not in line, "a processor moves nothing across a bus"
+                if "trace" in line:
+                    check_traced(line, lines[0]["model"])
+        assert not any("trace" in line for line in plain)
+    traced = next(line for line in lines if "trace" in line)
+    for change in ({"tensors": []}, {"surplus": 1}):
+        broken = copy.deepcopy(traced)
+        broken["trace"] = {**broken["trace"], **change} if "surplus" in change else change
+        assert refuses(validator, broken), change
+    lines = train(validator, trainer, "f64 with trace", "--precision", "f64", "--trace", "1")
+    assert all(line["trace"]["operations"] == [] for line in lines if line["record"] == "update"), "f64 rounds nothing"
+
+
 def check_early_ends(validator, trainer):
     """Runs that stop by themselves say so, and are valid to their last line."""
     lines = train(validator, trainer, "too many skips", "--precision", "fp16", "--loss-scale", "16777216",
@@ -191,6 +240,7 @@ def main():
     mixed = train(records, trainer, "a mixture", "--precision-for", "head=f64,blocks.0.*=fp16")
     assert mixed[0]["precision_for"] == [{"operations": "head", "precision": "f64"},
                                          {"operations": "blocks.0.*", "precision": "fp16-fp32"}], mixed[0]
+    check_traces(records, trainer)
     check_early_ends(records, trainer)
     check_stray_bytes(records, trainer)
     check_standard_output(records, trainer)

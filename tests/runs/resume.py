@@ -51,6 +51,13 @@ def stop_after(trainer, arguments, folder, k):
             path.unlink()
 
 
+def changes(run):
+    """What the last resume of a run says to have changed."""
+    lines = (run / "records.jsonl").read_text().splitlines()
+    last = [line for line in map(json.loads, lines) if line["record"] == "resume"][-1]
+    return [(change["option"], change["before"], change["after"]) for change in last["changes"]]
+
+
 def check_refusals(trainer, folder, data):
     run = folder / "refusals"
     runs.train(trainer, *runs.TINY, *data, "--steps", "6", "--out", run)
@@ -60,6 +67,11 @@ def check_refusals(trainer, folder, data):
     assert "--allow-changes" in said and "says 0.1\n" in said, said
     runs.train(trainer, "--out", run, "--resume", "--steps", "8", "--allow-changes", "--quiet")
     assert runs.last_checkpoint(run).name == "checkpoint-00000008.safetensors"
+    assert changes(run) == [("steps", 6, 8)], changes(run)
+    runs.train(trainer, "--out", run, "--resume", "--steps", "9", "--learning-rate", "0.5", "--trace", "3", *data[2:4],
+               "--allow-changes", "--quiet")
+    assert changes(run) == [("data", " + ".join(data[3::2]), data[3]), ("steps", 8, 9), ("learning-rate", 0.001, 0.5),
+                            ("trace", 0, 3)], changes(run)
     said = runs.train(trainer, "--resume", status=2)
     assert "--out" in said, said
     # A run that is there is not written over, and a folder without a run starts one.

@@ -6,6 +6,11 @@
 #include "engine/check_call.h"
 #include "vulkan/program/record.h"
 
+/* A word of flags has a bit for each of so many calls: they cross the bus for every micro-batch. */
+enum { FLAGS = 32 };
+
+static size_t flag_words(size_t calls) { return (calls + FLAGS - 1) / FLAGS; }
+
 static hs_vk_operand operand(const hs_view *view) {
     const hs_vk_buffer *buffer = (const hs_vk_buffer *)view->buffer;
     return (hs_vk_operand){.address = buffer->address + view->offset,
@@ -17,14 +22,15 @@ static hs_vk_operand operand(const hs_view *view) {
 static hs_vk_record make_record(const hs_program *program, size_t i) {
     const hs_call *call = &program->calls[i];
     const hs_attributes *a = &call->attributes;
-    hs_vk_record record = {.flag = program->flags.address + i * sizeof(uint32_t),
+    hs_vk_record record = {.flag = program->flags.address + i / FLAGS * sizeof(uint32_t),
                            .scratch = program->scratch.address,
                            .epsilon = a->epsilon,
                            .factor = a->factor,
                            .sequences = (uint32_t)a->sequences,
                            .heads = (uint32_t)a->heads,
                            .kv_heads = (uint32_t)a->kv_heads,
-                           .head_width = (uint32_t)a->head_width};
+                           .head_width = (uint32_t)a->head_width,
+                           .flag_mask = 1U << i % FLAGS};
     for (uint32_t j = 0; j < call->input_count; j++)
         record.operands[j] = operand(&call->inputs[j]);
     for (uint32_t j = 0; j < call->output_count; j++)
@@ -129,7 +135,7 @@ static hstep_status fill(hs_vk_backend *backend, const hs_call *calls, hs_progra
         program->is_gated = program->is_gated || program->steps[i].gated.pipeline;
     }
     HS_FORWARD(hs_vk_take(backend, program->count * sizeof(hs_vk_record), &program->records, error));
-    HS_FORWARD(hs_vk_take(backend, program->count * sizeof(uint32_t), &program->flags, error));
+    HS_FORWARD(hs_vk_take(backend, flag_words(program->count) * sizeof(uint32_t), &program->flags, error));
     if (scratch > 0)
         HS_FORWARD(hs_vk_take(backend, scratch, &program->scratch, error));
     return upload_records(backend, program, error);
@@ -208,11 +214,19 @@ hstep_status hs_vk_program_run_exact(hs_backend *base, hs_program *program, size
                (hs_vk_range){.first = first, .count = count, .exact = program->is_gated}, error);
 }
 
+/* The words stand at the front of `flags`: taken apart from the last flag on, none is lost. */
+static void unpack(uint32_t *flags, size_t count) {
+    for (size_t i = count; i-- > 0;)
+        flags[i] = flags[i / FLAGS] >> i % FLAGS & 1U;
+}
+
 hstep_status hs_vk_program_finish(hs_backend *base, hs_program *program, uint32_t *flags, hstep_error *error) {
     hs_vk_backend *backend = (hs_vk_backend *)base;
-    const size_t bytes = program->count * sizeof *flags;
+    const size_t bytes = flag_words(program->count) * sizeof *flags;
     if (flags)
         HS_FORWARD(hs_vk_read(&backend->device, &backend->transfer, &program->flags, 0, flags, bytes, error));
+    if (flags)
+        unpack(flags, program->count);
     const uint64_t ran = backend->device.submitted;
     HS_FORWARD(hs_vk_clear(&backend->device, &backend->transfer, &program->flags, 0, bytes, error));
     /* Nobody has to see the flags cleared; whoever read them has waited already. */

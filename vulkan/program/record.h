@@ -16,10 +16,11 @@ typedef struct hs_vk_operand {
 
 /* In device memory, one for each call of a program. */
 typedef struct hs_vk_record {
-    uint64_t flag;    /* address of the call's flag word */
+    uint64_t flag;    /* address of the word that the call's flag stands in */
     uint64_t scratch; /* address of what the call works with, or 0 */
     double epsilon, factor;
     uint32_t sequences, heads, kv_heads, head_width;
+    uint32_t flag_mask, padding; /* the call's bit of the word */
     hs_vk_operand operands[HS_VK_SLOTS];
 } hs_vk_record;
 

@@ -37,6 +37,7 @@ layout(buffer_reference, std430, buffer_reference_align = 8) readonly buffer hs_
     uint64_t flag, scratch;
     double epsilon, factor;
     uint sequences, heads, kv_heads, head_width;
+    uint flag_mask, padding;
     hs_operand operands[HS_SLOTS];
 };
 
@@ -90,7 +91,7 @@ int hs_load_index(uint slot, uint i) {
 
 /* Says that the call has stored, or met inside, an infinity or a NaN. */
 void hs_raise() {
-    atomicOr(hs_words(hs_call.record.flag).at[0], 1u);
+    atomicOr(hs_words(hs_call.record.flag).at[0], hs_call.record.flag_mask);
 }
 
 /* Stores an element, rounded once to its type. For shaders that raise the flag once for all that they store. */

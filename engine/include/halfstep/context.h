@@ -32,6 +32,32 @@ typedef struct hstep_product_depth {
     size_t k;                  /**< Its inner dimension. */
 } hstep_product_depth;
 
+/** How much a message of the log matters. */
+typedef enum hstep_log_level {
+    HSTEP_LOG_NOTE = 0,   /**< All is as it should be; somebody may want to know it. */
+    HSTEP_LOG_WARNING = 1 /**< Results are right, but something is slower or will be done again. */
+} hstep_log_level;
+
+/**
+ * Gets what the library has no status for, because the call goes on: why AUTO takes no GPU, that a lever is rejected or
+ * could not be judged, that kept verdicts cannot be read or written.
+ * @param message  One sentence or two without a line end; lives until the function returns.
+ */
+typedef void hstep_log(hstep_log_level level, const char *message, void *user);
+
+/**
+ * Where the backends CPU and CPU_REFERENCE take the memory from that hstep_context_memory counts: weights, moments,
+ * gradients, activations, caches of decoding, and what kernels work with. All else, which is small or lasts as long as
+ * one call, comes from malloc, and a device's memory from its driver. Called by the thread that uses the context.
+ */
+typedef struct hstep_allocator {
+    /** At least `bytes` bytes, never 0, at a multiple of `alignment`, a power of two up to 64; of any content. NULL
+     *  where there are none: the call that needs them then fails with HSTEP_ERROR_MEMORY. */
+    void *(*allocate)(size_t bytes, size_t alignment, void *user);
+    void (*release)(void *memory, size_t bytes, void *user); /**< What `allocate` gave, with the same number. */
+    void *user;                                              /**< Handed to both. */
+} hstep_allocator;
+
 /** How a context is made; hstep_context_defaults gives one to change. */
 typedef struct hstep_context_options {
     hstep_backend backend; /**< An explicit choice is never replaced by another one. */
@@ -60,6 +86,15 @@ typedef struct hstep_context_options {
      * the one that promises most.
      */
     const char *device;
+
+    hstep_log *log; /**< NULL: messages go nowhere. Called by the thread that made the call, from within it. */
+    void *log_user; /**< Handed to `log`. */
+
+    /**
+     * NULL: the system's memory, in large pages where that is faster. What is pointed to is copied; the functions must
+     * be there until the context is destroyed.
+     */
+    const hstep_allocator *allocator;
 } hstep_context_options;
 
 /** AUTO backend, all processors, exact levers. */
@@ -99,6 +134,21 @@ HSTEP_API void hstep_context_use_one_thread(hstep_context *context, int one);
  * working memory. What is held but was never written may not take memory yet.
  */
 HSTEP_API size_t hstep_context_memory(const hstep_context *context);
+
+/** What a device was asked to do, since its context was made. */
+typedef struct hstep_work {
+    uint64_t bytes_up;    /**< From the host to the device. */
+    uint64_t bytes_down;  /**< From the device to the host. */
+    uint64_t submissions; /**< Lists of commands handed to the device. */
+    uint64_t dispatches;  /**< Kernels in them. */
+    uint64_t barriers;    /**< Places where a kernel waits for those before. */
+} hstep_work;
+
+/**
+ * The difference of two looks is what was done between. Backends on the host's own processor count nothing.
+ * @return 1 with *work filled, or 0 where nothing is counted, and *work is as it was.
+ */
+HSTEP_API int hstep_context_work(const hstep_context *context, hstep_work *work);
 
 /** A device of the backend VULKAN. */
 typedef struct hstep_device {

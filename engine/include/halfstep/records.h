@@ -23,6 +23,7 @@
 
 #include <halfstep/context.h>
 #include <halfstep/model.h>
+#include <halfstep/trace.h>
 #include <halfstep/trainer.h>
 #include <halfstep/types.h>
 
@@ -82,6 +83,14 @@ typedef struct hstep_run_record {
     uint64_t seed;                       /**< Of weights and batches. */
 } hstep_run_record;
 
+/** An attempt. */
+typedef struct hstep_update_record {
+    const hstep_update *update; /**< What became of it. */
+    double seconds;             /**< What the attempt took; tokens per second come from it. */
+    const hstep_trace *trace;   /**< Its statistics; NULL for none. */
+    const hstep_work *work;     /**< What the device did for it; NULL where that is not counted, or not asked for. */
+} hstep_update_record;
+
 /** A loss on held-out data. */
 typedef struct hstep_evaluation_record {
     uint64_t step;   /**< Committed updates at that time. */
@@ -131,12 +140,20 @@ typedef struct hstep_dump_record {
     double seconds;   /**< What writing it took. */
 } hstep_dump_record;
 
+/** A setting that is another from now on. */
+typedef struct hstep_setting_change {
+    hstep_setting before; /**< Of the run so far. */
+    hstep_setting after;  /**< Of the same name. */
+} hstep_setting_change;
+
 /** A run that goes on. What stood in the file behind the checkpoint was cut off: it comes again. */
 typedef struct hstep_resume_record {
-    uint64_t step;                  /**< Committed updates so far. */
-    const char *path;               /**< The checkpoint that it goes on from. */
-    const char *const *passed_over; /**< Newer checkpoints that did not verify, each with its reason. */
-    size_t passed_over_count;       /**< How many there are. */
+    uint64_t step;                       /**< Committed updates so far. */
+    const char *path;                    /**< The checkpoint that it goes on from. */
+    const char *const *passed_over;      /**< Newer checkpoints that did not verify, each with its reason. */
+    size_t passed_over_count;            /**< How many there are. */
+    const hstep_setting_change *changes; /**< Of the configuration, since the records spoke of it last. */
+    size_t change_count;                 /**< How many there are. */
 } hstep_resume_record;
 
 /** How a run ended. */
@@ -186,11 +203,8 @@ HSTEP_API hstep_status hstep_records_close(hstep_records *records, hstep_error *
 /** Writes the first line. All writing functions have the errors that the beginning of this file names. */
 HSTEP_API hstep_status hstep_records_write_run(hstep_records *records, const hstep_run_record *run, hstep_error *error);
 
-/**
- * Writes what became of an attempt.
- * @param seconds  What it took; tokens per second come from it.
- */
-HSTEP_API hstep_status hstep_records_write_update(hstep_records *records, const hstep_update *update, double seconds,
+/** Writes what became of an attempt. */
+HSTEP_API hstep_status hstep_records_write_update(hstep_records *records, const hstep_update_record *update,
                                                   hstep_error *error);
 
 /** Writes a loss on held-out data. */

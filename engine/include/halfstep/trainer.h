@@ -118,6 +118,20 @@ HSTEP_API hstep_status hstep_trainer_prepare(hstep_trainer *trainer, size_t sequ
 HSTEP_API hstep_status hstep_trainer_update(hstep_trainer *trainer, const hstep_batch *window, size_t count,
                                             hstep_update *update, hstep_error *error);
 
+/**
+ * Sees every attempt that came to its verdict, committed or skipped, before the function that made it returns. What it
+ * does is its own: a skip, which leaves weights and optimizer as they were, takes nothing of it back.
+ * @param update  As hstep_trainer_update or hstep_trainer_commit is about to give it; lives until the observer returns.
+ */
+typedef void hstep_observer(const hstep_update *update, void *user);
+
+/**
+ * Calls `observer` for every attempt from now on, in the place of an earlier one; NULL: no more. It may read from the
+ * trainer and its model, but not change, train or destroy them.
+ */
+HSTEP_API hstep_status hstep_trainer_set_observer(hstep_trainer *trainer, hstep_observer *observer, void *user,
+                                                  hstep_error *error);
+
 /** Operands of one operation at most, inputs and outputs. */
 enum { HSTEP_MAX_OPERANDS = 12 };
 

@@ -132,18 +132,31 @@ static bool replace(const char *path, const json_t *root) {
     return false;
 }
 
-void hs_cache_write(const char *lever, const char *key, const hs_verdict *verdict) {
+bool hs_cache_trouble(char trouble[HS_CACHE_TROUBLE]) {
+    char path[PATH];
+    if (!find_path(path, false) || access(path, F_OK) != 0)
+        return false;
+    json_t *root = load(path);
+    (void)snprintf(trouble, HS_CACHE_TROUBLE,
+                   "'%.300s' cannot be read, belongs to others, may be written by others, or is none of this version; "
+                   "remove it",
+                   path);
+    json_decref(root);
+    return root == NULL;
+}
+
+bool hs_cache_write(const char *lever, const char *key, const hs_verdict *verdict) {
     char path[PATH];
     json_t *latest = find_path(path, true) ? hs_cache_pack(verdict) : NULL;
     if (latest == NULL)
-        return;
+        return false;
     (void)json_object_set_new(latest, "lever", json_string(lever));
     (void)json_object_set_new(latest, "key", json_string(key));
     json_t *old = load(path), *root = merge(latest, old, lever, key);
-    if (root != NULL)
-        (void)replace(path, root);
+    const bool written = root != NULL && replace(path, root);
     json_decref(root);
     json_decref(old);
+    return written;
 }
 
 /* The file's content without one rejection; *found tells whether it was there. NULL for want of memory. */

@@ -8,14 +8,17 @@
 
 #include "engine/levers/levers.h"
 
-/* Room for a key, and for a reason. */
-enum { HS_CACHE_KEY = 1280, HS_CACHE_REASON = 192 };
+/* Room for a key, a reason, and what is wrong with the file. */
+enum { HS_CACHE_KEY = 1280, HS_CACHE_REASON = 192, HS_CACHE_TROUBLE = 512 };
 
 /* Whether there is a verdict, which is then the caller's. */
 bool hs_cache_read(const char *lever, const char *key, hs_verdict *verdict);
 
-/* Keeps it in the place of an older one with that lever and key. */
-void hs_cache_write(const char *lever, const char *key, const hs_verdict *verdict);
+/* Whether there is a file that cannot be read or trusted, and what is wrong with it. */
+bool hs_cache_trouble(char trouble[HS_CACHE_TROUBLE]);
+
+/* Keeps it in the place of an older one with that lever and key; false where it could not be written. */
+bool hs_cache_write(const char *lever, const char *key, const hs_verdict *verdict);
 
 /*
  * Whether long runs have shown a lever to be wrong on this machine (a processor or driver, and what stands behind the

@@ -81,7 +81,8 @@ static hstep_update applied_update(void) {
 
 Test(records, update_keeps_every_bit) {
     const hstep_update update = applied_update();
-    cr_assert_eq(hstep_records_write_update(records, &update, 0.5, NULL), HSTEP_OK);
+    cr_assert_eq(hstep_records_write_update(records, &(hstep_update_record){.update = &update, .seconds = 0.5}, NULL),
+                 HSTEP_OK);
     json_t *line = parse_line(0);
     cr_assert_str_eq(text_of(line, "record"), "update");
     cr_assert_eq(integer_of(line, "step"), 7);
@@ -128,7 +129,8 @@ Test(records, an_attempt_that_was_kept) {
 
 Test(records, skip_names_its_overflow_and_has_no_norm) {
     const hstep_update update = skipped_update("blocks.0.attention", NAN);
-    cr_assert_eq(hstep_records_write_update(records, &update, 0.5, NULL), HSTEP_OK);
+    cr_assert_eq(hstep_records_write_update(records, &(hstep_update_record){.update = &update, .seconds = 0.5}, NULL),
+                 HSTEP_OK);
     json_t *line = parse_line(0);
     cr_assert_str_eq(text_of(line, "outcome"), "skipped");
     cr_assert(json_is_null(json_object_get(line, "gradient_norm")));
@@ -145,7 +147,7 @@ Test(records, skip_names_its_overflow_and_has_no_norm) {
 
 Test(records, nonfinite_norm_is_said) {
     const hstep_update update = skipped_update("gradient_norm", INFINITY);
-    cr_assert_eq(hstep_records_write_update(records, &update, 0.0, NULL), HSTEP_OK);
+    cr_assert_eq(hstep_records_write_update(records, &(hstep_update_record){.update = &update}, NULL), HSTEP_OK);
     json_t *line = parse_line(0);
     cr_assert(json_is_null(json_object_get(line, "gradient_norm")));
     cr_assert_str_eq(text_of(line, "gradient_norm_nonfinite"), "inf");
@@ -404,8 +406,8 @@ Test(records, null_is_refused) {
         hstep_records_write_run(records, &kinds, &error),
         hstep_records_write_run(records, &levers, &error),
         hstep_records_write_run(records, &data, &error),
-        hstep_records_write_update(NULL, &update, 1, &error),
-        hstep_records_write_update(records, NULL, 1, &error),
+        hstep_records_write_update(NULL, &(hstep_update_record){.update = &update}, &error),
+        hstep_records_write_update(records, NULL, &error),
         hstep_records_write_evaluation(NULL, &evaluation, &error),
         hstep_records_write_evaluation(records, NULL, &error),
         hstep_records_write_sample(NULL, &sample, &error),

@@ -37,7 +37,7 @@ from halfstep.errors import (
 from halfstep.graph import LENGTH, ROWS, SEQUENCES, Graph, Input, Value
 from halfstep.model import Batch, BatchLike, Decoder, DecoderConfig, Model, Parameters, WindowLike
 from halfstep.number import Gate, decode, encode, gate, matmul
-from halfstep.records import read_records
+from halfstep.records import configuration, read_records
 from halfstep.trainer import (
     AdamW,
     Callback,

@@ -57,3 +57,16 @@ def read_records(path: str | os.PathLike[str], kind: str | None = None) -> list[
         if kind is None or is_kind == kind:
             records.append(_restore(record))
     return records
+
+
+def configuration(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """The options that a run was last configured with, by name: those of its `run` record, and what every `resume`
+    since has changed."""
+    runs = [record for record in records if record["record"] == "run"]
+    if not runs:
+        raise InputFileError("there is no run record among them: give all that read_records returns")
+    options = dict(runs[0]["configuration"])
+    for record in records:
+        for change in record.get("changes", []) if record["record"] == "resume" else []:
+            options[change["option"]] = change["after"]
+    return options

@@ -28,6 +28,7 @@ static hstep_status write_checkpoint(hs_run *run, const hs_sections *sections, h
     run->saved_attempts = run->tally.attempts;
     run->saved_step = run->tally.steps;
     run->saved = true;
+    memcpy(run->last_checkpoint, path, sizeof run->last_checkpoint);
     hs_progress_pause(&run->progress, record.seconds);
     status = hstep_records_write_checkpoint(run->records, &record, error);
     size_t removed = 0;
@@ -151,6 +152,7 @@ static hstep_status restore(hs_run *run, const hstep_tensor_file *file, hs_recor
     run->saved_attempts = run->tally.attempts;
     run->saved_step = run->tally.steps;
     run->saved = status == HSTEP_OK;
+    memcpy(run->last_checkpoint, run->options->resumed.path, sizeof run->last_checkpoint);
     return status;
 }
 

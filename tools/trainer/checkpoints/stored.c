@@ -66,6 +66,10 @@ static bool is_left_out(const hs_option *option, const hs_options *options) {
     return option->kind == HS_OPTION_TEXT && *(const char *const *)hs_option_value(option, options) == NULL;
 }
 
+json_t *hs_stored_value(const hs_option *option, const hs_options *options) {
+    return is_left_out(option, options) ? NULL : value_as_json(option, options);
+}
+
 json_t *hs_stored_configuration(const hs_options *options) {
     size_t count;
     const hs_option *table = hs_option_table(&count);
@@ -214,7 +218,7 @@ static bool take_value(const hs_option *option, const json_t *value, hs_options 
 }
 
 /* Stores what this command left open. */
-static int take_over(json_t *stored, hs_options *options, const char *path) {
+static int take_over(const json_t *stored, hs_options *options, const char *path) {
     size_t count;
     const hs_option *table = hs_option_table(&count);
     for (size_t i = 0; i < count; ++i) {
@@ -288,6 +292,11 @@ int hs_stored_load(const char *path, hs_options *options) {
     snprintf(options->resumed.path, sizeof options->resumed.path, "%s", path);
     const int status = read_sections(&options->resumed);
     return status == HS_EXIT_DONE ? take_over(options->resumed.configuration, options, path) : status;
+}
+
+int hs_stored_unpack(const json_t *configuration, const char *path, hs_options *options) {
+    *options = (hs_options){0};
+    return take_over(configuration, options, path);
 }
 
 void hs_stored_free(hs_options *options) {

@@ -19,6 +19,13 @@ int hs_stored_read(hs_options *options);
 /* Takes over all that the checkpoint at `path` was configured with, and its levers. Returns HS_EXIT_DONE or reports. */
 int hs_stored_load(const char *path, hs_options *options);
 
+/*
+ * What an option has to be stored as, NULL where nothing is stored of it; and the options that a configuration stands
+ * for, which hs_options_free frees: those that it lacks are 0.
+ */
+json_t *hs_stored_value(const hs_option *option, const hs_options *options);
+int hs_stored_unpack(const json_t *configuration, const char *path, hs_options *options);
+
 /* Frees what the functions above left in the options. */
 void hs_stored_free(hs_options *options);
 

@@ -104,7 +104,7 @@ static int evaluate(const settings *s, const hs_loaded_model *loaded, const hste
     const hstep_status status =
         tokens == NULL || targets == NULL
             ? hs_no_memory(&error)
-            : hs_evaluate(loaded->model, dataset, context, 0, sequences, tokens, targets, &evaluation, &error);
+            : hs_evaluate(loaded->model, dataset, context, 0, sequences, tokens, targets, true, &evaluation, &error);
     free(tokens);
     free(targets);
     if (status != HSTEP_OK)

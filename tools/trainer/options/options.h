@@ -62,7 +62,7 @@ typedef struct hs_options {
 
     hstep_scaler scaler;
 
-    uint64_t eval_every, eval_batches;
+    uint64_t eval_every, eval_batches, trace;
     const char *prompt;
     uint64_t sample_tokens;
     double temperature;

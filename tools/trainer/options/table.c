@@ -154,6 +154,9 @@ static const hs_option TABLE[] = {
      .of_command = true, .help = "Folder for records.jsonl and checkpoints; without it: runs/ and a name made of time and precision"},
     {.name = "records", .group = "Output", TEXT(records), .argument = "FILE",
      .of_command = true, .help = "Where records go instead; - is standard output. There are no checkpoints then, unless --out is given too"},
+    {.name = "trace", .group = "Output", COUNT(trace, 0, LONG_RUN), .argument = "N", .initial = "0",
+     .free = true, .help = "Updates between those whose records tell of every tensor how large it is and of every product what "
+             "rounding makes of the numbers that it reads; 0: none. No result depends on it"},
     {.name = "dry-run", .group = "Output", FLAG(dry_run),
      .help = "Train nothing: check options and data, and print one JSON object with the memory that the run will take"},
     {.name = "quiet", .group = "Output", FLAG(quiet), .help = "No progress, no summary"},

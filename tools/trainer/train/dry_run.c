@@ -33,6 +33,10 @@ static hstep_status prepare(const hs_run *run, footprint *f, hstep_error *error)
     const hs_options *o = run->options;
     f->state = hstep_context_memory(run->context);
     hstep_status status = hstep_trainer_prepare(run->trainer, o->batch_size, o->context, error);
+    if (status == HSTEP_OK && o->trace != 0)
+        status = hstep_trainer_set_trace(run->trainer, 1, error);
+    if (status == HSTEP_OK && o->trace != 0)
+        status = hstep_trainer_prepare(run->trainer, o->batch_size, o->context, error);
     if (status == HSTEP_OK && hstep_dataset_evaluation_windows(run->dataset, o->context, 0) > 0)
         status = hstep_model_prepare_loss(run->model, o->batch_size, o->context, error);
     f->working = hstep_context_memory(run->context) - f->state;

@@ -15,10 +15,10 @@ typedef struct hs_evaluation {
 
 /*
  * Over `limit` evenly spaced windows of `length` tokens, or all with limit 0, `sequences` at a time. `tokens` and
- * `targets` are room for so many.
+ * `targets` are room for so many. With `shown` a terminal at stderr sees how far it is.
  */
 hstep_status hs_evaluate(hstep_model *model, const hstep_dataset *dataset, size_t length, size_t limit,
-                         size_t sequences, int32_t *tokens, int32_t *targets, hs_evaluation *evaluation,
+                         size_t sequences, int32_t *tokens, int32_t *targets, bool shown, hs_evaluation *evaluation,
                          hstep_error *error);
 
 #endif

@@ -21,7 +21,7 @@ hstep_status hs_run_evaluate(hs_run *run, uint64_t batches, hstep_error *error) 
     const size_t limit = batches > SIZE_MAX / o->batch_size ? 0 : batches * o->batch_size;
     hs_evaluation result;
     const hstep_status status = hs_evaluate(run->model, run->dataset, o->context, limit, o->batch_size, run->tokens,
-                                            run->targets, &result, error);
+                                            run->targets, false, &result, error);
     if (status != HSTEP_OK || !result.complete)
         return status;
     run->held_out_loss = result.loss;

@@ -24,10 +24,11 @@ typedef struct hs_run {
     int lock;     /* on the folder; -1 for none */
     char *records_path;
     hstep_records *records;
-    hstep_data_position position; /* of the next window */
-    bool finished;                /* in an earlier part, and no step since: only the last record may be missing */
-    bool continued;               /* records go on behind those of an earlier part */
-    bool saved;                   /* the state after saved_attempts, at saved_step, is in a checkpoint */
+    hstep_data_position position;       /* of the next window */
+    bool finished;                      /* in an earlier part, and no step since: only the last record may be missing */
+    bool continued;                     /* records go on behind those of an earlier part */
+    char last_checkpoint[HS_PATH_ROOM]; /* the newest that is whole; empty for none */
+    bool saved;                         /* the state after saved_attempts, at saved_step, is in a checkpoint */
     uint64_t saved_attempts, saved_step;
     double held_out_loss; /* of the weights as they are; NaN: not measured */
     /* One window: window_count batches, each of batch_tokens tokens and targets. */

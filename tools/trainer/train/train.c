@@ -21,17 +21,47 @@ enum { SKIPS_IN_A_ROW = 32 };
 /* Before so many attempts a share of skips says little: a scale that starts high comes down by skips. */
 enum { ATTEMPTS_BEFORE_WARNING = 100 };
 
-/* One attempt at the window that is filled, with its record. */
-static hstep_status attempt(hs_run *run, hstep_update *update, hstep_error *error) {
+/* Whether the record of the step to come tells of its numbers. */
+static bool is_traced(const hs_run *run) {
+    return run->options->trace != 0 && (run->tally.steps + 1) % run->options->trace == 0;
+}
+
+/* What was done between two looks. */
+static hstep_work difference(const hstep_work *before, const hstep_work *after) {
+    return (hstep_work){.bytes_up = after->bytes_up - before->bytes_up,
+                        .bytes_down = after->bytes_down - before->bytes_down,
+                        .submissions = after->submissions - before->submissions,
+                        .dispatches = after->dispatches - before->dispatches,
+                        .barriers = after->barriers - before->barriers};
+}
+
+/* One attempt at the window that is filled, and what is told of it. */
+static hstep_status attempt_and_record(hs_run *run, hstep_update *update, hstep_error *error) {
     const double start = hs_now();
-    hstep_status status = hstep_trainer_update(run->trainer, run->window, run->window_count, update, error);
+    const bool watched = run->options->trace != 0, traced = watched && is_traced(run);
+    hstep_trace trace;
+    hstep_work before = {0}, after = {0};
+    const bool counted = watched && hstep_context_work(run->context, &before) != 0;
+    hstep_status status = watched ? hstep_trainer_set_trace(run->trainer, traced, error) : HSTEP_OK;
+    if (status == HSTEP_OK)
+        status = hstep_trainer_update(run->trainer, run->window, run->window_count, update, error);
+    if (status == HSTEP_OK && traced)
+        status = hstep_trainer_trace(run->trainer, &trace, error);
     if (status != HSTEP_OK)
         return status;
     const double seconds = hs_now() - start;
-    if (update->outcome == HSTEP_APPLIED)
+    (void)hstep_context_work(run->context, &after);
+    const hstep_work work = difference(&before, &after);
+    if (update->outcome == HSTEP_APPLIED && !traced)
         hs_pace_note(&run->pace, seconds);
     hs_tally_add(&run->tally, update);
-    status = hstep_records_write_update(run->records, update, seconds, error);
+    const hstep_update_record record = {
+        .update = update, .seconds = seconds, .trace = traced ? &trace : NULL, .work = counted ? &work : NULL};
+    return hstep_records_write_update(run->records, &record, error);
+}
+
+static hstep_status attempt(hs_run *run, hstep_update *update, hstep_error *error) {
+    hstep_status status = attempt_and_record(run, update, error);
     if (status != HSTEP_OK)
         return status;
     hs_progress_update(&run->progress, update, run->tally.skipped);
@@ -184,6 +214,8 @@ static int perform(hs_run *run) {
         say_how_to_go_on(run);
     if (status == HSTEP_OK && strcmp(run->records_path, "-") != 0)
         hs_progress_say(&run->progress, "records: %s", run->records_path);
+    if (run->last_checkpoint[0] != '\0')
+        hs_progress_say(&run->progress, "checkpoint: %s", run->last_checkpoint);
     return result;
 }
 

@@ -153,7 +153,7 @@ hstep_status hs_side_conclude(hs_run *data, hs_side *side, hstep_error *error) {
     hstep_status status = hstep_model_checksum(side->model, &side->checksum, error);
     if (status == HSTEP_OK && hstep_dataset_evaluation_windows(data->dataset, o->context, 0) > 0)
         status = hs_evaluate(side->model, data->dataset, o->context, 0, o->batch_size, data->tokens, data->targets,
-                             &evaluation, error);
+                             false, &evaluation, error);
     side->held_out_loss = evaluation.loss;
     if (status == HSTEP_OK && !hs_interrupted())
         status = generate(data, side, error);

@@ -3,54 +3,9 @@
 #include <string.h>
 
 #include "trainer/report.h"
+#include "trainer/train/records/changes.h"
+#include "trainer/train/records/settings.h"
 #include "trainer/train/run.h"
-
-/* `texts` stands for the value of an option that may be repeated. */
-static hstep_setting setting_of(const hs_option *option, const hs_options *options, const char *texts) {
-    const void *value = hs_option_value(option, options);
-    hstep_setting setting = {.name = option->name};
-    switch (option->kind) {
-    case HS_OPTION_FLAG:
-        setting.kind = HSTEP_SETTING_BOOLEAN;
-        setting.boolean = *(const bool *)value;
-        break;
-    case HS_OPTION_COUNT:
-        setting.kind = HSTEP_SETTING_INTEGER;
-        setting.integer = *(const uint64_t *)value;
-        break;
-    case HS_OPTION_REAL:
-        setting.kind = HSTEP_SETTING_NUMBER;
-        setting.number = *(const double *)value;
-        break;
-    case HS_OPTION_CHOICE:
-        setting.kind = HSTEP_SETTING_TEXT;
-        setting.text = hs_option_choice_name(option, *(const int *)value);
-        break;
-    case HS_OPTION_TEXT:
-        setting.kind = HSTEP_SETTING_TEXT;
-        setting.text = *(const char *const *)value;
-        break;
-    case HS_OPTION_TEXTS:
-        setting.kind = HSTEP_SETTING_TEXT;
-        setting.text = texts;
-        break;
-    }
-    return setting;
-}
-
-/* Several texts as one, from malloc; NULL for none. False without memory. */
-static bool join(const hs_texts *texts, const char *between, char **joined) {
-    *joined = NULL;
-    if (texts->count == 0)
-        return true;
-    size_t size = 1, used = 0;
-    for (size_t i = 0; i < texts->count; ++i)
-        size += strlen(texts->items[i]) + 3;
-    *joined = calloc(1, size);
-    for (size_t i = 0; i < texts->count && *joined != NULL; ++i)
-        used += (size_t)snprintf(*joined + used, size - used, "%s%s", i == 0 ? "" : between, texts->items[i]);
-    return *joined != NULL;
-}
 
 static hstep_status write_run(hs_run *run, const hstep_setting *settings, size_t count, const char *data_name,
                               hstep_error *error) {
@@ -85,30 +40,37 @@ static hstep_status write_run(hs_run *run, const hstep_setting *settings, size_t
 
 static hstep_status write_resume(hs_run *run, hstep_error *error) {
     const hs_resumed *resumed = &run->options->resumed;
+    hs_changes changes;
+    if (!hs_changes_find(run->options, &changes))
+        return hs_no_memory(error);
     const hstep_resume_record record = {.step = run->tally.steps,
                                         .path = resumed->path,
                                         .passed_over = (const char *const *)resumed->passed_over,
-                                        .passed_over_count = resumed->passed_over_count};
+                                        .passed_over_count = resumed->passed_over_count,
+                                        .changes = changes.items,
+                                        .change_count = changes.count};
     hs_progress_say(&run->progress, "going on after step %llu from %s", (unsigned long long)record.step, record.path);
-    return hstep_records_write_resume(run->records, &record, error);
+    const hstep_status status = hstep_records_write_resume(run->records, &record, error);
+    hs_changes_free(&changes);
+    return status;
 }
 
 static hstep_status write_settings(hs_run *run, hstep_error *error) {
     const hs_options *o = run->options;
     char *data = NULL, *eval_data = NULL, *precision_for = NULL;
     hstep_status status = HSTEP_OK;
-    if (join(&o->data, " + ", &data) && join(&o->eval_data, " + ", &eval_data) &&
-        join(&o->precision_for, ",", &precision_for)) {
+    if (hs_texts_join(&o->data, " + ", &data) && hs_texts_join(&o->eval_data, " + ", &eval_data) &&
+        hs_texts_join(&o->precision_for, ",", &precision_for)) {
         hstep_setting settings[HS_OPTIONS_MAX];
         size_t rows, count = 0;
         const hs_option *table = hs_option_table(&rows);
         for (size_t i = 0; i < rows; ++i) {
             const void *value = hs_option_value(&table[i], o);
             if (strcmp(table[i].name, "help") != 0)
-                settings[count++] = setting_of(&table[i], o,
-                                               value == &o->data        ? data
-                                               : value == &o->eval_data ? eval_data
-                                                                        : precision_for);
+                settings[count++] = hs_setting_of(&table[i], o,
+                                                  value == &o->data        ? data
+                                                  : value == &o->eval_data ? eval_data
+                                                                           : precision_for);
         }
         status = write_run(run, settings, count, data, error);
     } else {
