@@ -8,6 +8,7 @@
  * bits, which f32 holds: a step is rounded once whether it is fused or not.
  */
 #define HS_REAL float
+#define HS_PAD 1u
 
 layout(buffer_reference, std430, buffer_reference_align = 2) readonly buffer hs_float16s { float16_t at[]; };
 

@@ -4,6 +4,7 @@
 
 /* Products of the mixed precisions: operands of 16 bits, f32 sums. */
 #define HS_REAL float
+#define HS_PAD 1u
 
 float hs_fetch_operand(uint slot, uint64_t row, uint column) {
     return hs_load_operand(slot, row, column);

@@ -3,7 +3,10 @@
  * it; along k blocks of 16 stand in shared memory. Every cell adds its products one by one, ascending in k, in HS_REAL.
  * Options: 1 a stands transposed, 2 b does; 4 the cells of y hold sums that go on here, 8 they get sums that go on.
  *
- * The including shader says HS_REAL, hs_fetch_operand(slot, row, column), hs_step(sum, a, b),
+ * HS_PAD numbers stand between the lines of a tile, where there is room for them: invocations that fill it along k would
+ * else take turns at one bank of shared memory.
+ *
+ * The including shader says HS_REAL, HS_PAD, hs_fetch_operand(slot, row, column), hs_step(sum, a, b),
  * hs_store_sum(row, column, sum), and how sums stand in f64: hs_narrow_sum(f64), hs_widen_sum(sum).
  */
 #define HS_TILE 64u
@@ -11,8 +14,8 @@
 #define HS_SIDE 16u /* a group is 16 x 16 invocations */
 #define HS_CELLS 4  /* each takes 4 x 4 cells, HS_SIDE apart */
 
-shared HS_REAL tile_a[HS_DEPTH][HS_TILE];
-shared HS_REAL tile_b[HS_DEPTH][HS_TILE];
+shared HS_REAL tile_a[HS_DEPTH][HS_TILE + HS_PAD];
+shared HS_REAL tile_b[HS_DEPTH][HS_TILE + HS_PAD];
 
 /* Element (outer, k) of an operand; outside of it +0, which adds nothing to a sum that began with +0. */
 HS_REAL hs_fetch(uint slot, bool along_rows, uint outer, uint outer_end, uint k, uint k_end) {

@@ -4,6 +4,7 @@
 
 /* Products in f64. */
 #define HS_REAL double
+#define HS_PAD 0u
 
 double hs_fetch_operand(uint slot, uint64_t row, uint column) {
     return hs_load(slot, row, column);
