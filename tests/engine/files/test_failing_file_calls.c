@@ -116,7 +116,8 @@ Test(failing_file_calls, records, .init = start, .fini = stop) {
     hs_test_expect_ok(hstep_records_open("records", &records, &error), &error);
     const hstep_run_record run_record = {.setting_count = 1}; /* which are not there */
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_run(records, &run_record, e));
-    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_update(records, NULL, 1, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_update(records, NULL, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_update(records, &(hstep_update_record){.seconds = 1}, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_evaluation(NULL, &(hstep_evaluation_record){0}, e));
     const hstep_evaluation_record evaluation = {.tokens = UINT64_MAX};
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_evaluation(records, &evaluation, e));
@@ -128,6 +129,11 @@ Test(failing_file_calls, records, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_dump(records, NULL, e));
     const hstep_resume_record resume = {.path = "whole", .passed_over_count = 1};
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_resume(records, &resume, e));
+    const hstep_setting_change nameless = {.before = {.name = "steps"}};
+    const hstep_resume_record changes[] = {{.path = "whole", .change_count = 1},
+                                           {.path = "whole", .changes = &nameless, .change_count = 1}};
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_resume(records, &changes[0], e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_resume(records, &changes[1], e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_records_write_end(records, NULL, e));
     cr_expect_eq(hstep_records_size(records), 0, "a refused record wrote something");
     hs_test_expect_ok(hstep_records_close(records, &error), &error);
