@@ -44,6 +44,25 @@ static void explain(hstep_trainer *trainer, const hstep_batch *batch) {
     }
 }
 
+typedef struct tally {
+    int applied, skipped;
+} tally;
+
+/* An observer sees every attempt, also where the loop that trains is somebody else's. What it counts or prints is its
+ * own: a skip leaves the weights as they were, and takes nothing of this back. */
+static void watch(const hstep_update *update, void *user) {
+    tally *counts = user;
+    const int skip = update->outcome == HSTEP_SKIPPED;
+    counts->skipped += skip;
+    counts->applied += !skip;
+    printf("attempt %2d  step %d  scale %8.0f -> %8.0f  ", (int)update->attempt, (int)update->step, update->loss_scale,
+           update->next_loss_scale);
+    if (skip)
+        printf("skipped: %s, %s", update->overflow.operation, update->overflow.kind);
+    else
+        printf("applied: loss %.4f, gradient norm %.3f\n", update->loss, update->gradient_norm);
+}
+
 int main(void) {
     /* Token i is followed by token i + 1. */
     const int32_t tokens[LENGTH] = {0, 1, 2, 3, 4, 5}, targets[LENGTH] = {1, 2, 3, 4, 5, 6};
@@ -69,28 +88,20 @@ int main(void) {
     require(hstep_trainer_create(model, &config, &trainer, &error));
 
     explain(trainer, &batch);
-    hstep_update update = {0};
-    int skipped = 0, applied = 0;
-    while (applied < UPDATES && skipped + applied < MOST_ATTEMPTS) {
+    tally counts = {0, 0};
+    require(hstep_trainer_set_observer(trainer, watch, &counts, &error));
+    while (counts.applied < UPDATES && counts.applied + counts.skipped < MOST_ATTEMPTS) {
+        hstep_update update;
         const uint64_t before = weights_of(model);
         /* A skip is no error: the status is HSTEP_OK, and `outcome` tells. The caller decides how often to try. */
         require(hstep_trainer_update(trainer, &batch, 1, &update, &error));
-        const int same = weights_of(model) == before;
-        printf("attempt %2d  step %d  scale %8.0f -> %8.0f  ", skipped + applied + 1, (int)update.step,
-               update.loss_scale, update.next_loss_scale);
-        if (update.outcome == HSTEP_SKIPPED) {
-            skipped++;
-            printf("skipped: %s, %s; weights %s\n", update.overflow.operation, update.overflow.kind,
-                   same ? "unchanged" : "CHANGED");
-        } else {
-            applied++;
-            printf("applied: loss %.4f, gradient norm %.3f\n", update.loss, update.gradient_norm);
-        }
+        if (update.outcome == HSTEP_SKIPPED)
+            printf("; weights %s\n", weights_of(model) == before ? "unchanged" : "CHANGED");
     }
-    printf("%d applied, %d skipped\n", applied, skipped);
+    printf("%d applied, %d skipped\n", counts.applied, counts.skipped);
 
     hstep_trainer_destroy(trainer);
     hstep_model_destroy(model);
     hstep_context_destroy(context);
-    return applied == UPDATES ? EXIT_SUCCESS : EXIT_FAILURE;
+    return counts.applied == UPDATES ? EXIT_SUCCESS : EXIT_FAILURE;
 }

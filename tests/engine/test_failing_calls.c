@@ -198,6 +198,7 @@ Test(failing_calls, trainers, .init = start, .fini = stop) {
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_prepare(NULL, 1, 3, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_set_scaler(run.trainer, &config.scaler, e));
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_set_scaler(run.trainer, NULL, e));
+    hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_set_observer(NULL, NULL, NULL, e));
 
     const size_t beyond = hstep_model_parameter_count(run.model);
     hs_test_refuses(HSTEP_ERROR_ARGUMENT, hstep_trainer_read_gradient(run.trainer, beyond, o->numbers, e));
