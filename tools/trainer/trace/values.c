@@ -104,14 +104,15 @@ static hstep_status add_probabilities(hs_values *values, const hs_subject *subje
         ++at;
     if (at == values->count)
         return HSTEP_OK;
-    double *numbers = append(values, "probabilities", 2, values->items[at].dims);
+    const hstep_tensor_data logits = values->items[at]; /* the list moves as it grows */
+    double *numbers = append(values, "probabilities", 2, logits.dims);
     if (numbers == NULL)
         return HSTEP_OK;
     hstep_model *softmax = NULL;
-    const hstep_feed feed = {.input = "logits", .data = values->items[at].values};
+    const hstep_feed feed = {.input = "logits", .data = logits.values};
     const hstep_batch batch = {
         .sequences = subject->batch.sequences, .length = subject->batch.length, .feeds = &feed, .feed_count = 1};
-    hstep_status status = make_softmax(subject->context, values->items[at].dims[1], &softmax, error);
+    hstep_status status = make_softmax(subject->context, logits.dims[1], &softmax, error);
     if (status == HSTEP_OK)
         status = hstep_model_output(softmax, &batch, numbers, error);
     hstep_model_destroy(softmax);
