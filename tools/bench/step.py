@@ -90,7 +90,7 @@ def start_sides(options, size, threads):
     environment = clean_environment(options.spin)
     sides = []
     for precision in OURS:
-        command = [str(options.build / "bin/bench_step"), "--serve", "--levers", options.levers]
+        command = [str(options.build / "bin/bench_step"), "--serve", "--levers", options.levers[0]]
         command += ["--precision", precision, *common]
         sides.append(Side(f"halfstep {precision}", command, environment))
         for _ in range(options.warm_up):
@@ -108,7 +108,7 @@ def start_gpu_sides(options, size, has_pytorch):
     shape = [word for name, value in size.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     common = shape + ["--precision", "bf16", "--warm-up", str(options.warm_up)]
     ours = [str(options.build / "bin/bench_step"), "--serve", "--backend", "vulkan", "--device", options.gpu]
-    commands = {f"halfstep, levers {levers}": [*ours, "--levers", levers, *common] for levers in ("exact", "auto")}
+    commands = {f"halfstep, levers {levers}": [*ours, "--levers", levers, *common] for levers in options.levers}
     if has_pytorch:
         script = str(HERE / "step_pytorch.py")
         commands["PyTorch bf16"] = [str(options.python), script, "--device", "cuda", *common]
@@ -254,7 +254,9 @@ def read_options():
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--warm-up", type=int, default=2, help="updates before those that count")
-    parser.add_argument("--levers", default="exact", help="of halfstep, as `trainer train --levers`")
+    parser.add_argument(
+        "--levers", nargs="+", help="of halfstep, as `trainer train --levers`: exact, and with --gpu a side of auto too"
+    )
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release", help="where bench_step was built")
     parser.add_argument(
         "--python",
@@ -270,6 +272,7 @@ def read_options():
     )
     parser.add_argument("--log", type=pathlib.Path, default=pathlib.Path(os.devnull), help="every update as JSON")
     options = parser.parse_args()
+    options.levers = options.levers or (["exact", "auto"] if options.gpu else ["exact"])
     options.sizes = options.sizes or (["124m", "124m-2048"] if options.gpu else ["small", "medium", "124m"])
     return options
 
