@@ -111,16 +111,33 @@ class Types(unittest.TestCase):
 
 
 class Documents(unittest.TestCase):
-    def test_programs_print_what_the_document_shows(self):
-        text = (SOURCE / "docs" / "python.md").read_text()
-        programs = re.findall(r"^```python\n(.*?)^```\n+```text\n(.*?)^```", text, re.M | re.S)
-        self.assertEqual(len(programs), len(re.findall(r"^```python$", text, re.M)))
-        self.assertGreater(len(programs), 3)
+    """Programs and commands print what the documents show behind them."""
+
+    def check(self, document, least):
+        text = (SOURCE / "docs" / document).read_text()
+        blocks = re.findall(r"^```(python|sh)\n(.*?)^```\n+```text\n(.*?)^```", text, re.M | re.S)
+        self.assertEqual(len(blocks), len(re.findall(r"^```(?:python|sh)$", text, re.M)))
+        self.assertGreaterEqual(len(blocks), least)
         with tempfile.TemporaryDirectory() as folder:
-            for program, shown in programs:
-                ran = subprocess.run([sys.executable, "-B", "-c", program], cwd=folder, capture_output=True, text=True,
-                                     env={**os.environ, "PYTHONPATH": os.environ.get("HALFSTEP_PACKAGE", str(PACKAGE))})
-                self.assertEqual((ran.stderr, ran.stdout), ("", shown), program)
+            (Path(folder) / "examples").symlink_to(SOURCE / "examples")
+            wrapper = Path(folder) / "python3"
+            wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+            wrapper.chmod(0o755)
+            environment = {**os.environ, "PYTHONPATH": os.environ.get("HALFSTEP_PACKAGE", str(PACKAGE)),
+                           "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+            for language, block, shown in blocks:
+                command = [sys.executable, "-c", block] if language == "python" else ["sh", "-ec", block]
+                ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+                # A plot is made where its library is.
+                printed = re.sub(r"^plot: .*$", "no plot: matplotlib is not installed (Debian: python3-matplotlib)",
+                                 ran.stdout, flags=re.M)
+                self.assertEqual((ran.stderr, printed), ("", shown), block)
+
+    def test_of_the_package(self):
+        self.check("python.md", 8)
+
+    def test_of_who_studies_precision(self):
+        self.check("precision-study.md", 5)
 
 
 class Installation(unittest.TestCase):
