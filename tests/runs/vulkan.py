@@ -1,9 +1,10 @@
-"""Runs on a Vulkan device that are killed, or whose device is lost, in a step: nothing that was saved is lost, and who
-goes on ends as a run that nothing befell.
+"""Runs on a Vulkan device end as on the reference, and so do runs that are killed in a step, or whose device is lost:
+nothing that was saved is lost.
 
 usage: vulkan.py TRAINER FOLDER        FOLDER: that of the layer that loses devices (tests/vulkan/losing_layer.c)
 """
 
+import json
 import os
 import pathlib
 import random
@@ -34,6 +35,50 @@ def check_kills(trainer, folder, options):
     assert progressed > 2, f"{progressed} parts only came forward"
     kills.finish_and_compare(trainer, run, options, folder / "whole")
     return interrupted, progressed
+
+
+def ask(trainer, command, *arguments, status=0):
+    """What a command prints, without its times."""
+    result = subprocess.run([trainer, command, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                            timeout=120)
+    assert result.returncode == status, (command, arguments, result.returncode, result.stderr.decode())
+    said = result.stdout.decode() if status == 0 else result.stderr.decode()
+    return "\n".join(line for line in said.splitlines() if "seconds" not in line)
+
+
+def check_commands(trainer, folder):
+    """Commands that read what a run left give on the device what they give on the reference, and refuse other devices."""
+    whole, reference = folder / "whole", ["--backend", "cpu-reference"]
+    dumped = sorted(whole.glob("overflow-*"))[0]
+    questions = {"sample": ["--quiet", "--prompt-tokens", "1,2,3", "--tokens", "5", whole],
+                 "eval": ["--json", "--data", folder / "shard-1.bin", whole],
+                 "replay": ["--json", dumped]}
+    for command, arguments in questions.items():
+        expected, found = ask(trainer, command, *reference, *arguments), ask(trainer, command, *DEVICE, *arguments)
+        if command == "replay":
+            # Backends differ in what they keep in 16 bits, of which the explanation of operands tells.
+            expected, found = json.loads(expected), json.loads(found)
+            assert (expected.pop("backend"), found.pop("backend")) == ("cpu-reference", "vulkan")
+            assert expected.pop("explanation")["kind"] == found.pop("explanation")["kind"] and found["same"]
+        assert expected == found, (command, expected, found)
+        said = ask(trainer, command, *reference, "--device", "0", *arguments, status=2)
+        assert "--device 0 goes with --backend vulkan" in said, said
+        said = ask(trainer, command, "--backend", "vulkan", "--device", "none such", *arguments, status=5)
+        assert "no Vulkan device \"none such\"" in said, said
+
+
+def check_reference(trainer, folder, options):
+    """The same run on the reference, from the beginning and from a checkpoint of the device's: the same end."""
+    elsewhere = [word for word in options if word not in DEVICE] + ["--backend", "cpu-reference"]
+    runs.train(trainer, *elsewhere, "--out", folder / "reference", timeout=300)
+    runs.assert_same_run(folder / "whole", folder / "reference")
+    run = folder / "moved"
+    runs.train(trainer, *options, "--checkpoint-every", "5", "--keep-checkpoints", "100", "--out", run, timeout=300)
+    for path in run.glob("checkpoint-*.safetensors"):
+        if int(path.stem.split("-")[1]) > 10:
+            path.unlink()
+    runs.train(trainer, "--out", run, "--resume", "--backend", "cpu-reference", "--quiet", timeout=300)
+    runs.assert_same_run(folder / "whole", run)
 
 
 def train_until_lost(trainer, layers, arguments, submissions):
@@ -78,8 +123,11 @@ def main():
     trainer, layers = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        options = [*runs.SKIPPING, *runs.shard_options(folder), *DEVICE, "--eval-every", "0", "--steps", STEPS]
+        options = [*runs.SKIPPING, *runs.shard_options(folder), *DEVICE, "--eval-every", "0", "--steps", STEPS,
+                   "--dump-overflow", "1"]
         interrupted, progressed = check_kills(trainer, folder, options)
+        check_commands(trainer, folder)
+        check_reference(trainer, folder, options)
         lost = check_losses(trainer, layers, folder, options)
     print(f"ok: {interrupted} kills, {progressed} parts came forward; {lost} losses")
 

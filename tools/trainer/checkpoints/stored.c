@@ -274,6 +274,15 @@ static int find_newest(hs_options *options) {
     return HS_EXIT_DONE;
 }
 
+/* The device of the run so far is none of another backend's. */
+static void forget_device(hs_options *options) {
+    size_t count;
+    const hs_option *table = hs_option_table(&count);
+    const size_t place = (size_t)(hs_option_find("device") - table);
+    if (options->backend != HSTEP_BACKEND_VULKAN && options->sources[place] == HS_SOURCE_CHECKPOINT)
+        options->device = "any";
+}
+
 int hs_stored_read(hs_options *options) {
     if (options->out == NULL)
         return hs_report_usage("train", "--resume needs --out: the folder of the run that goes on");
@@ -285,7 +294,11 @@ int hs_stored_read(hs_options *options) {
     if (status != HS_EXIT_DONE)
         return status;
     status = check_said(options->resumed.configuration, options, path);
-    return status == HS_EXIT_DONE ? take_over(options->resumed.configuration, options, path) : status;
+    if (status == HS_EXIT_DONE)
+        status = take_over(options->resumed.configuration, options, path);
+    if (status == HS_EXIT_DONE)
+        forget_device(options);
+    return status;
 }
 
 int hs_stored_load(const char *path, hs_options *options) {

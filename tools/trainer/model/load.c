@@ -58,9 +58,11 @@ static int choose(const char *command, const char *file, const hs_model_choices 
             return hs_report_no_memory();
     }
     options->backend = choices->backend;
+    options->device = choices->device != NULL ? choices->device : "any";
     options->threads = choices->threads;
     options->levers = choices->levers;
-    return hs_places_read(options, command, chosen ? NULL : file);
+    const int status = hs_options_check_device(command, options->device, options->backend);
+    return status == HS_EXIT_DONE ? hs_places_read(options, command, chosen ? NULL : file) : status;
 }
 
 static int make_model(const char *path, hs_loaded_model *loaded) {

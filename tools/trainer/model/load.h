@@ -11,6 +11,7 @@ typedef struct hs_model_choices {
     int precision;          /* hstep_precision, everywhere; -1: as it was trained */
     hs_texts precision_for; /* exceptions, in place of those it was trained with */
     int backend;            /* hstep_backend */
+    const char *device;     /* "any", or which; NULL: any */
     uint64_t threads;
     const char *levers;
 } hs_model_choices;

@@ -88,10 +88,10 @@ static int check_output(const hs_options *o) {
     return HS_EXIT_DONE;
 }
 
-static int check_device(const hs_options *o) {
-    if (strcmp(o->device, "any") != 0 && o->backend != HSTEP_BACKEND_VULKAN)
-        return hs_report_usage("train", "--device %s%s%s goes with --backend vulkan: give it too",
-                               hs_report_mark(o->device), o->device, hs_report_mark(o->device));
+int hs_options_check_device(const char *command, const char *device, int backend) {
+    if (strcmp(device, "any") != 0 && backend != HSTEP_BACKEND_VULKAN)
+        return hs_report_usage(command, "--device %s%s%s goes with --backend vulkan: give it too",
+                               hs_report_mark(device), device, hs_report_mark(device));
     return HS_EXIT_DONE;
 }
 
@@ -106,6 +106,6 @@ int hs_options_check(const hs_options *options) {
     if (status == HS_EXIT_DONE)
         status = check_output(options);
     if (status == HS_EXIT_DONE)
-        status = check_device(options);
+        status = hs_options_check_device("train", options->device, options->backend);
     return status;
 }

@@ -166,6 +166,9 @@ int hs_options_read_config(const char *path, hs_options *options);
 /* Options that contradict each other. Returns HS_EXIT_DONE or reports. */
 int hs_options_check(const hs_options *options);
 
+/* Refuses a device that is named for another backend than Vulkan. Returns HS_EXIT_DONE or reports. */
+int hs_options_check_device(const char *command, const char *device, int backend);
+
 void hs_options_help(FILE *out);
 
 /* One line or more for each row of a table, under the headings of their groups. */

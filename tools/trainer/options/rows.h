@@ -21,10 +21,15 @@
 /* Rows that several commands have; what follows the target are the members in which they differ. */
 #define BACKEND_ROW(field, ...)                                                                                        \
     { .name = "backend", CHOICE(field, hs_backend_choices), .argument = "B", __VA_ARGS__ }
+#define DEVICE_ROW(field, ...)                                                                                         \
+    { .name = "device", TEXT(field), .argument = "D", __VA_ARGS__ }
 #define THREADS_ROW(field, ...)                                                                                        \
     { .name = "threads", COUNT(field, 0, 1024), .argument = "N", __VA_ARGS__ }
 #define LEVERS_ROW(field, ...)                                                                                         \
     { .name = "levers", TEXT(field), .argument = "SET", __VA_ARGS__ }
+
+#define DEVICE_HELP                                                                                                    \
+    "Of --backend vulkan: a number, from 0, or a part of a device's name; any: the one that promises most"
 
 /* How a trained model computes: rows for the hs_model_choices `model`. */
 #define MODEL_ROWS(model)                                                                                              \
@@ -39,6 +44,7 @@
          .argument = "LIST",                                                                                           \
          .help = "Precision by place, as in trainer train; without it and --precision: as in training"},               \
         BACKEND_ROW(model.backend, .group = "Run", .initial = "auto", .help = "What computes"),                        \
+        DEVICE_ROW(model.device, .group = "Run", .initial = "any", .help = DEVICE_HELP),                               \
         THREADS_ROW(model.threads, .group = "Run", .initial = "0",                                                     \
                     .help = "Processor threads; 0: as many as the process may use"),                                   \
         LEVERS_ROW(model.levers, .group = "Run", .initial = "exact",                                                   \

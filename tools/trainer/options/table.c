@@ -118,8 +118,7 @@ static const hs_option TABLE[] = {
      .initial = "0.8", .free = true, .help = "Of the sample; 0: always the likeliest token"},
 
     BACKEND_ROW(backend, .group = "Run", .initial = "auto", .free = true, .help = "What computes"),
-    {.name = "device", .group = "Run", TEXT(device), .argument = "D", .initial = "any",
-     .free = true, .help = "Of --backend vulkan: a number, from 0, or a part of a device's name; any: the one that promises most"},
+    DEVICE_ROW(device, .group = "Run", .initial = "any", .free = true, .help = DEVICE_HELP),
     THREADS_ROW(threads, .group = "Run", .initial = "0", .free = true,
                 .help = "Processor threads; 0: as many as the process may use, or one where that is faster. With exact levers no "
                         "result depends on it"),

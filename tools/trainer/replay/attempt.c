@@ -115,15 +115,20 @@ static int read_attempt(hs_attempt *a, const hstep_tensor_file *file) {
 
 /* ---- What runs it again ---- */
 
-static void choose(const hs_attempt_choices *choices, hs_options *options) {
-    if (choices->backend >= 0)
+static int choose(const hs_attempt_choices *choices, hs_options *options) {
+    if (choices->backend >= 0) {
         options->backend = choices->backend;
+        options->device = "any";
+    }
+    if (choices->device != NULL)
+        options->device = choices->device;
     if (choices->threads != UINT64_MAX)
         options->threads = choices->threads;
     if (options->resumed.lever_set != NULL && choices->backend < 0)
         options->levers = options->resumed.lever_set;
     if (choices->levers != NULL)
         options->levers = choices->levers;
+    return hs_options_check_device("replay", options->device, options->backend);
 }
 
 static hstep_status make_trainer(hs_attempt *a, size_t vocabulary, hstep_error *error) {
@@ -167,10 +172,9 @@ static int open_file(hs_attempt *a, const hstep_tensor_file *file, const hs_atte
         status = hs_model_check_options(a->path, &a->options);
     if (status == HS_EXIT_DONE)
         status = hs_places_read(&a->options, "replay", a->path);
-    if (status != HS_EXIT_DONE)
-        return status;
-    choose(choices, &a->options);
-    return build(a, file);
+    if (status == HS_EXIT_DONE)
+        status = choose(choices, &a->options);
+    return status == HS_EXIT_DONE ? build(a, file) : status;
 }
 
 int hs_attempt_open(const char *path, const hs_attempt_choices *choices, hs_attempt *attempt) {

@@ -9,6 +9,7 @@
 /* How it is to compute. */
 typedef struct hs_attempt_choices {
     int backend;        /* hstep_backend; -1: as the run did */
+    const char *device; /* NULL: where the run did, or any where the backend is another choice */
     uint64_t threads;   /* UINT64_MAX: as the run did */
     const char *levers; /* NULL: as the run did */
 } hs_attempt_choices;

@@ -17,6 +17,9 @@ typedef struct settings {
 /* clang-format off */
 static const hs_option table[] = {
     BACKEND_ROW(choices.backend, .group = "Options", .help = "What computes; without it: as in the run"),
+    DEVICE_ROW(choices.device, .group = "Options",
+               .help = "Of the backend vulkan: a number, from 0, or a part of a device's name; without it: as in the run, "
+                       "and with --backend any"),
     THREADS_ROW(choices.threads, .group = "Options",
                 .help = "Processor threads, 0 as many as the process may use; without it: as in the run"),
     LEVERS_ROW(choices.levers, .group = "Options",

@@ -44,6 +44,7 @@ static const hs_option table[] = {
     {.name = "precision-for", .group = "Run", TEXTS(options.precision_for), .argument = "LIST", .initial = "none",
      .help = "Precision by place, as in trainer train"},
     BACKEND_ROW(options.backend, .group = "Run", .initial = "auto", .help = "What computes"),
+    DEVICE_ROW(options.device, .group = "Run", .initial = "any", .help = DEVICE_HELP),
     THREADS_ROW(options.threads, .group = "Run", .initial = "0",
                 .help = "Processor threads; 0: as many as the process may use"),
     LEVERS_ROW(options.levers, .group = "Run", .initial = "exact",
@@ -135,7 +136,7 @@ static int trace(const hs_trace_settings *s, hs_subject *subject) {
 }
 
 int hs_trace_forward(int argc, char **argv) {
-    hs_trace_settings s = {.options = {.device = "any"}};
+    hs_trace_settings s = {.loss_scale = 0};
     const char *word;
     int status = hs_command_parse(&command, argc, argv, &s, &word);
     if (status == HS_EXIT_DONE && !s.options.help) {

@@ -117,9 +117,11 @@ static int make_model(const hs_trace_settings *s, hs_subject *subject) {
     const hs_options *o = &subject->options;
     const size_t rows = s->gradients ? o->batch_size * o->context : 0;
     hstep_error error = {0};
-    const int places = hs_places_read(&subject->options, "trace-forward", NULL);
-    if (places != HS_EXIT_DONE)
-        return places;
+    int checked = hs_options_check_device("trace-forward", o->device, o->backend);
+    if (checked == HS_EXIT_DONE)
+        checked = hs_places_read(&subject->options, "trace-forward", NULL);
+    if (checked != HS_EXIT_DONE)
+        return checked;
     const hstep_decoder_config decoder = hs_decoder_of(o, o->vocabulary);
     if (hs_context_of(o, o->levers, o->vocabulary, rows, &subject->context, &error) != HSTEP_OK)
         return hs_report_error(&error);
