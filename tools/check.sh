@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds with gcc, clang and the sanitizers, and runs every test. Any failure ends it with
-# a nonzero status; the last lines of a good run are ctest's own, or name what could not be tested.
+# a nonzero status; the last lines of a good run are ctest's own.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/packages.sh
@@ -30,7 +30,7 @@ ensure_packages "$build_packages$test_packages"
 say 'Layout of the sources'
 check_format
 
-# Vulkan's tests run on a newer driver too; where that does not come, the rest still does, and the last lines say so.
+# Vulkan's tests run on a newer driver too; where that does not come, the rest still does, and a notice says so.
 say 'A newer Vulkan driver'
 driver=$PWD/build/vulkan-driver
 driver_is_there=yes
@@ -72,9 +72,7 @@ ctest --test-dir build/clang --output-on-failure --label-exclude long
 say 'Tests, ThreadSanitizer'
 ctest --test-dir build/thread --output-on-failure
 
-say 'Tests, sanitizers'
-ctest --preset debug
-
+# Said before the last tests, so that the end is the judgement of ctest and nothing else.
 if [[ $driver_is_there == no ]]; then
     cat <<'MISSING'
 
@@ -82,3 +80,6 @@ if [[ $driver_is_there == no ]]; then
 !! vulkan_new_* show as skipped. All else is tested. Try again:  tools/vulkan-driver.sh && ctest --preset release -L vulkan-new
 MISSING
 fi
+
+say 'Tests, sanitizers'
+ctest --preset debug
