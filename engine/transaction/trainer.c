@@ -47,6 +47,21 @@ static hstep_status check_gradients(const hstep_model *model, hstep_error *error
     return HSTEP_OK;
 }
 
+/* Tensors in parameter order, one after another: as rows that are scattered into one place. */
+static hs_call add_up_call(const hstep_trainer *trainer) {
+    const size_t count = trainer->model->parameter_count;
+    hs_view sums = hs_flat_view(trainer->square_sums, count), total = hs_flat_view(trainer->square_total, 1),
+            rows = hs_flat_view(trainer->no_rows, count);
+    sums.rank = total.rank = 2;
+    sums.dims[1] = total.dims[1] = sums.strides[1] = total.strides[1] = 1;
+    rows.dtype = HSTEP_DTYPE_I32;
+    return (hs_call){.operation = HS_OP_GATHER_BACKWARD,
+                     .input_count = 2,
+                     .output_count = 1,
+                     .inputs = {sums, rows},
+                     .outputs = {total}};
+}
+
 static hstep_status make_norm_program(hstep_trainer *trainer, hs_call *calls, hstep_error *error) {
     const hstep_model *model = trainer->model;
     for (size_t i = 0; i < model->parameter_count; i++) {
@@ -59,8 +74,9 @@ static hstep_status make_norm_program(hstep_trainer *trainer, hs_call *calls, hs
                                         hs_flat_view(trainer->unscale, 1)},
                              .outputs = {sum}};
     }
+    calls[model->parameter_count] = add_up_call(trainer);
     hs_backend *backend = model->context->backend;
-    return backend->api->program_create(backend, calls, model->parameter_count, &trainer->norm, error);
+    return backend->api->program_create(backend, calls, model->parameter_count + 1, &trainer->norm, error);
 }
 
 hs_call hs_trainer_commit_call(const hstep_trainer *trainer, size_t parameter) {
@@ -98,6 +114,9 @@ static hstep_status fill_trainer(hstep_trainer *trainer, hstep_error *error) {
     HS_FORWARD(backend->api->buffer_create(backend, sizeof(double), &trainer->unscale, error));
     HS_FORWARD(
         backend->api->buffer_create(backend, model->parameter_count * sizeof(double), &trainer->square_sums, error));
+    HS_FORWARD(backend->api->buffer_create(backend, sizeof(double), &trainer->square_total, error));
+    HS_FORWARD(
+        backend->api->buffer_create(backend, model->parameter_count * sizeof(int32_t), &trainer->no_rows, error));
     HS_FORWARD(backend->api->buffer_create(backend, HS_ADAMW_SCALARS * sizeof(double), &trainer->scalars, error));
     HS_FORWARD(hs_reduction_create(&trainer->reduction, model, trainer->config.replicas, trainer->config.micro_batches,
                                    trainer->gradients, error));
@@ -152,7 +171,8 @@ void hstep_trainer_destroy(hstep_trainer *trainer) {
     hs_parameter_buffers_destroy(model, backend, trainer->gradients);
     hs_parameter_buffers_destroy(model, backend, trainer->first_moments);
     hs_parameter_buffers_destroy(model, backend, trainer->second_moments);
-    hs_buffer *const small[] = {trainer->unscale, trainer->square_sums, trainer->scalars};
+    hs_buffer *const small[] = {trainer->unscale, trainer->square_sums, trainer->square_total, trainer->no_rows,
+                                trainer->scalars};
     for (size_t i = 0; i < sizeof small / sizeof small[0]; i++) {
         if (small[i] != NULL)
             backend->api->buffer_destroy(backend, small[i]);

@@ -31,10 +31,11 @@ struct hstep_trainer {
     hs_buffer **first_moments, **second_moments;
     hs_reduction reduction;
 
-    hs_buffer *unscale;     /* [1]: 1 / S */
-    hs_buffer *square_sums; /* by parameter */
-    hs_buffer *scalars;     /* enum hs_adamw_scalar */
-    hs_program *norm;
+    hs_buffer *unscale;                /* [1]: 1 / S */
+    hs_buffer *square_sums;            /* by parameter */
+    hs_buffer *square_total, *no_rows; /* [1]: all of them; i32 zeros, by parameter */
+    hs_buffer *scalars;                /* enum hs_adamw_scalar */
+    hs_program *norm;                  /* square sums, then their total */
     hs_program *commit;
 
     hs_scaler scaler;

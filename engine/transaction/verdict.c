@@ -10,13 +10,12 @@
 
 /* ---- The norm ---- */
 
-/* Square sums of the unscaled gradients by parameter. */
-static hstep_status compute_square_sums(hstep_trainer *trainer, double unscale, double *sums, hstep_error *error) {
-    const size_t count = trainer->model->parameter_count;
+/* The sum of the unscaled gradients' squares: by tensor, then tensors in parameter order. */
+static hstep_status compute_square_total(hstep_trainer *trainer, double unscale, double *total, hstep_error *error) {
     hs_backend *backend = trainer->model->context->backend;
     HS_FORWARD(backend->api->write(backend, trainer->unscale, 0, &unscale, sizeof unscale, error));
-    HS_FORWARD(hs_run_and_wait(backend, trainer->norm, 0, count, NULL, error));
-    return backend->api->read(backend, trainer->square_sums, 0, sums, count * sizeof *sums, error);
+    HS_FORWARD(hs_run_and_wait(backend, trainer->norm, 0, trainer->model->parameter_count + 1, NULL, error));
+    return backend->api->read(backend, trainer->square_total, 0, total, sizeof *total, error);
 }
 
 /* The first element whose square is not finite; 0 when only the sum overflowed, or when memory for a look is short. */
@@ -51,25 +50,27 @@ static void describe_norm(hstep_trainer *trainer, const double *sums, double uns
     locate_in_norm(trainer, parameter, unscale, overflow);
 }
 
-/* Tensors in parameter order, square root. */
-hstep_status hs_trainer_norm(hstep_trainer *trainer, double unscale, double *norm, bool *overflowed,
-                             hstep_overflow *overflow, hstep_error *error) {
+static hstep_status read_and_describe(hstep_trainer *trainer, double unscale, hstep_overflow *overflow,
+                                      hstep_error *error) {
     const size_t count = trainer->model->parameter_count;
+    hs_backend *backend = trainer->model->context->backend;
     double *sums = calloc(count + 1, sizeof *sums);
     if (sums == NULL)
         return hs_fail_memory(error, "the gradient norm");
-    hstep_status status = compute_square_sums(trainer, unscale, sums, error);
-    if (status == HSTEP_OK) {
-        double total = sums[0];
-        for (size_t i = 1; i < count; i++)
-            total += sums[i];
-        *norm = sqrt(total);
-        *overflowed = !isfinite(*norm);
-        if (*overflowed)
-            describe_norm(trainer, sums, unscale, overflow);
-    }
+    const hstep_status status = backend->api->read(backend, trainer->square_sums, 0, sums, count * sizeof *sums, error);
+    if (status == HSTEP_OK)
+        describe_norm(trainer, sums, unscale, overflow);
     free(sums);
     return status;
+}
+
+hstep_status hs_trainer_norm(hstep_trainer *trainer, double unscale, double *norm, bool *overflowed,
+                             hstep_overflow *overflow, hstep_error *error) {
+    double total = 0;
+    HS_FORWARD(compute_square_total(trainer, unscale, &total, error));
+    *norm = sqrt(total);
+    *overflowed = !isfinite(*norm);
+    return *overflowed ? read_and_describe(trainer, unscale, overflow, error) : HSTEP_OK;
 }
 
 /* ---- Skip or commit ---- */
