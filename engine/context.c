@@ -24,7 +24,7 @@ hstep_status hs_context_adopt(hs_backend *backend, hs_backend *reference, hstep_
     return HSTEP_OK;
 }
 
-/* A GPU where one will do. Levers that are named are the processor's, and so is plain C. */
+/* A GPU where one will do. Whoever names levers of a GPU names the backend too, and plain C is the processor's. */
 static bool takes_gpu(const hstep_context_options *options, hs_backend **backend) {
     const char *levers = options->levers != NULL ? options->levers : "exact";
     hstep_error why = {0};
