@@ -80,3 +80,18 @@ double hs_decode(hstep_format format, uint16_t bits) {
 hstep_format hs_precision_format(hstep_precision precision) {
     return precision == HSTEP_PRECISION_FP16 ? HSTEP_FP16 : HSTEP_BF16;
 }
+
+hstep_format hs_dtype_format(hstep_dtype dtype) { return dtype == HSTEP_DTYPE_FP16 ? HSTEP_FP16 : HSTEP_BF16; }
+
+double hs_precision_round(hstep_precision precision, double value) {
+    if (precision == HSTEP_PRECISION_F64)
+        return value;
+    const hstep_format format = hs_precision_format(precision);
+    return hs_decode(format, hs_encode(format, value));
+}
+
+double hs_precision_smallest_normal(hstep_precision precision) {
+    if (precision == HSTEP_PRECISION_F64)
+        return 0x1p-1022;
+    return precision == HSTEP_PRECISION_FP16 ? 0x1p-14 : 0x1p-126;
+}

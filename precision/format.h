@@ -23,6 +23,15 @@ double hs_decode(hstep_format format, uint16_t bits);
 /* The half format of a mixed precision; precision must not be F64. */
 hstep_format hs_precision_format(hstep_precision precision);
 
+/* The format of a 16-bit type. */
+hstep_format hs_dtype_format(hstep_dtype dtype);
+
+/* A number as products of that precision read it, in f64: rounded once to the half format; F64 leaves it as it is. */
+double hs_precision_round(hstep_precision precision, double value);
+
+/* The smallest normal number of the format that products of that precision read. */
+double hs_precision_smallest_normal(hstep_precision precision);
+
 /* f64 to f32 by round to odd: a later rounding to a half then rounds as from the f64 itself. */
 float hs_f32_round_to_odd(double value);
 

@@ -28,14 +28,12 @@ void hs_policy_matmul(hstep_precision precision, size_t m, size_t n, size_t k, h
         for (size_t j = 0; j < n; j++) {
             const double *column = b.data + j * b.column_stride;
             double sum;
-            if (precision == HSTEP_PRECISION_F64) {
+            if (precision == HSTEP_PRECISION_F64)
                 sum = hs_chain_f64(0, k, row, a.column_stride, column, b.row_stride);
-                y[i * y_stride + j] = sum;
-            } else {
-                hstep_format format = hs_precision_format(precision);
-                sum = (double)hs_chain_f32(0, format, k, row, a.column_stride, column, b.row_stride);
-                y[i * y_stride + j] = hs_decode(format, hs_encode(format, sum));
-            }
+            else
+                sum = (double)hs_chain_f32(0, hs_precision_format(precision), k, row, a.column_stride, column,
+                                           b.row_stride);
+            y[i * y_stride + j] = hs_precision_round(precision, sum);
             if (sums != NULL)
                 sums[i * n + j] = sum;
         }
@@ -59,12 +57,9 @@ void hs_policy_continue(hstep_precision precision, size_t m, size_t n, size_t k,
 }
 
 void hs_policy_round(hstep_precision precision, size_t m, size_t n, double *sums, size_t stride) {
-    if (precision == HSTEP_PRECISION_F64)
-        return;
-    const hstep_format format = hs_precision_format(precision);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < n; j++)
-            sums[i * stride + j] = hs_decode(format, hs_encode(format, sums[i * stride + j]));
+            sums[i * stride + j] = hs_precision_round(precision, sums[i * stride + j]);
 }
 
 /* Steps along k that every row takes before the next ones, so that what they read of b stays in the processor. */

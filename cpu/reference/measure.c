@@ -4,11 +4,10 @@
 #include "cpu/reference/reference.h"
 #include "precision/format.h"
 
-static void count_rounding(hstep_format format, double value, double *y) {
-    const double smallest_normal = format == HSTEP_FP16 ? 0x1p-14 : 0x1p-126;
-    const double rounded = fabs(hs_decode(format, hs_encode(format, value)));
+static void count_rounding(hstep_precision precision, double value, double *y) {
+    const double rounded = fabs(hs_precision_round(precision, value));
     y[HS_MEASURE_TO_ZERO] += rounded == 0 && value != 0 ? 1 : 0;
-    y[HS_MEASURE_TO_SUBNORMAL] += rounded > 0 && rounded < smallest_normal ? 1 : 0;
+    y[HS_MEASURE_TO_SUBNORMAL] += rounded > 0 && rounded < hs_precision_smallest_normal(precision) ? 1 : 0;
     y[HS_MEASURE_TO_INFINITY] += isinf(rounded) ? 1 : 0;
 }
 
@@ -26,6 +25,6 @@ void hs_reference_measure(const hs_call *call, hs_kernel_run *run) {
         if (fabs(x[i]) > y[HS_MEASURE_LARGEST])
             y[HS_MEASURE_LARGEST] = fabs(x[i]);
         if (call->precision != HSTEP_PRECISION_F64)
-            count_rounding(hs_precision_format(call->precision), x[i], y);
+            count_rounding(call->precision, x[i], y);
     }
 }

@@ -80,6 +80,12 @@ static inline hs_value_info *hs_graph_value(const hstep_graph *graph, hstep_valu
     return &graph->values[value - 1];
 }
 
+/* Adjoints are the values that the loss brought into the graph. Values of other numbers are second lives, which a
+ * rewritten copy of the graph appends. */
+static inline bool hs_graph_is_adjoint(const hstep_graph *graph, hstep_value value) {
+    return value >= graph->seed && (size_t)value <= graph->value_count;
+}
+
 /* The number behind a dimension for a batch of that shape. */
 static inline size_t hs_resolve_dim(int64_t dim, size_t sequences, size_t length) {
     switch (dim) {

@@ -347,7 +347,7 @@ hstep_status hs_read_numbers(hs_backend *backend, const hs_view *view, size_t fi
     for (size_t i = 0; i < count; i++) {
         uint16_t half;
         memcpy(&half, halves + i * size, sizeof half);
-        wide[i] = hs_decode(view->dtype == HSTEP_DTYPE_FP16 ? HSTEP_FP16 : HSTEP_BF16, half);
+        wide[i] = hs_decode(hs_dtype_format(view->dtype), half);
     }
     return HSTEP_OK;
 }

@@ -17,11 +17,9 @@ _Static_assert((int)HSTEP_MAX_RANK >= (int)HS_MAX_RANK, "a place for every dimen
 static void count_rounding(hstep_precision precision, double value, hstep_operand *operand) {
     if (precision == HSTEP_PRECISION_F64)
         return;
-    const hstep_format format = hs_precision_format(precision);
-    const double smallest_normal = format == HSTEP_FP16 ? 0x1p-14 : 0x1p-126;
-    const double rounded = fabs(hs_decode(format, hs_encode(format, value)));
+    const double rounded = fabs(hs_precision_round(precision, value));
     operand->to_zero += rounded == 0 && value != 0;
-    operand->to_subnormal += rounded > 0 && rounded < smallest_normal;
+    operand->to_subnormal += rounded > 0 && rounded < hs_precision_smallest_normal(precision);
     operand->to_infinity += isinf(rounded) != 0;
 }
 
@@ -92,11 +90,6 @@ static hstep_status add_operand(hs_backend *backend, const char *name, const hs_
 
 /* ---- A node, which is one call of a plan, or several in a divided head ---- */
 
-/* Adjoints are the values that the loss brought into the graph; recomputation appends second lives behind them. */
-static bool is_adjoint(const hstep_model *model, hstep_value value) {
-    return value >= model->graph->seed && (size_t)value <= model->graph->value_count;
-}
-
 /* Appends the operands of a node: their types are those that a call has, their shapes those of the whole values. */
 static void append_operands(const hstep_model *model, const hs_plan *plan, const hs_node *node, const hs_call *call,
                             hstep_explanation *explanation) {
@@ -107,7 +100,7 @@ static void append_operands(const hstep_model *model, const hs_plan *plan, const
         hs_view view = is_output ? call->outputs[i - node->input_count] : call->inputs[i];
         for (uint32_t j = 0; j < info->rank; j++)
             view.dims[j] = hs_resolve_dim(info->dims[j], plan->request.sequences, plan->request.length);
-        (void)append_operand(info->name, &view, is_output, is_adjoint(model, value), explanation);
+        (void)append_operand(info->name, &view, is_output, hs_graph_is_adjoint(model->graph, value), explanation);
     }
 }
 

@@ -101,17 +101,14 @@ static void fill_nonfinite(hs_random *random, size_t m, size_t n, size_t k, doub
 }
 
 static void represent(hstep_precision precision, size_t count, double *x) {
-    if (precision == HSTEP_PRECISION_F64)
-        return;
-    const hstep_format format = hs_precision_format(precision);
     for (size_t i = 0; i < count; i++)
-        x[i] = hs_decode(format, hs_encode(format, x[i]));
+        x[i] = hs_precision_round(precision, x[i]);
 }
 
 void hs_inputs_flush(hstep_precision precision, size_t count, double *x) {
-    static const double smallest_normal[] = {0x1p-1022, 0x1p-14, 0x1p-126};
+    const double smallest_normal = hs_precision_smallest_normal(precision);
     for (size_t i = 0; i < count; i++)
-        if (fabs(x[i]) < smallest_normal[precision])
+        if (fabs(x[i]) < smallest_normal)
             x[i] = copysign(0, x[i]);
 }
 

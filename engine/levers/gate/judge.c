@@ -30,11 +30,7 @@ void hs_gate_widen_metrics(hstep_gate_case *worst, const hstep_gate_case *one) {
 
 /* Whether a result is the sum rounded once. */
 static bool is_rounded(hstep_precision precision, double sum, double result) {
-    double expected = sum;
-    if (precision != HSTEP_PRECISION_F64) {
-        const hstep_format format = hs_precision_format(precision);
-        expected = hs_decode(format, hs_encode(format, sum));
-    }
+    const double expected = hs_precision_round(precision, sum);
     return memcmp(&expected, &result, sizeof expected) == 0 || (isnan(expected) && isnan(result));
 }
 
@@ -86,9 +82,7 @@ static void represent(hstep_precision precision, size_t rows, size_t columns, hs
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++) {
             const double value = form == HSTEP_TRANSPOSE ? x[j * rows + i] : x[i * columns + j];
-            const hstep_format format = precision == HSTEP_PRECISION_FP16 ? HSTEP_FP16 : HSTEP_BF16;
-            to[i * columns + j] =
-                precision == HSTEP_PRECISION_F64 ? value : hs_decode(format, hs_encode(format, value));
+            to[i * columns + j] = hs_precision_round(precision, value);
         }
 }
 

@@ -85,13 +85,13 @@ static void put(const layout *l, void *data, size_t i, double value) {
     if (l->dtype == HSTEP_DTYPE_F64)
         ((double *)data)[i] = value;
     else
-        ((uint16_t *)data)[i] = hs_encode(l->dtype == HSTEP_DTYPE_FP16 ? HSTEP_FP16 : HSTEP_BF16, value);
+        ((uint16_t *)data)[i] = hs_encode(hs_dtype_format(l->dtype), value);
 }
 
 static double get(const layout *l, const void *data, size_t i) {
     if (l->dtype == HSTEP_DTYPE_F64)
         return ((const double *)data)[i];
-    return hs_decode(l->dtype == HSTEP_DTYPE_FP16 ? HSTEP_FP16 : HSTEP_BF16, ((const uint16_t *)data)[i]);
+    return hs_decode(hs_dtype_format(l->dtype), ((const uint16_t *)data)[i]);
 }
 
 static void fill_gaps(const layout *l, void *data, size_t rows, double value) {

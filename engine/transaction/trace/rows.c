@@ -79,7 +79,7 @@ static void add_row(const hstep_model *model, const hs_node *node, hstep_value v
     const hs_value_info *info = hs_graph_value(model->graph, value);
     const hstep_operand_trace row = {.operation = node->name,
                                      .tensor = info->name,
-                                     .is_adjoint = value > model->graph->seed,
+                                     .is_adjoint = hs_graph_is_adjoint(model->graph, value),
                                      .precision = node->precision};
     hs_trace_source source = {.is_weight = info->role == HS_ROLE_PARAMETER};
     source.place = source.is_weight ? find_weight(rows, hs_graph_parameter_index(model->graph, value), node->precision)
