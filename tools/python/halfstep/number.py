@@ -15,9 +15,10 @@ from halfstep.errors import ArgumentError, DtypeError, ShapeError
 
 _FORMATS = {"fp16": 0, "bf16": 1}
 
-# What one call of the library is given at most, so that Ctrl-C is heard between calls.
+# What one call of the library is given at most, about a second's work, so that Ctrl-C is heard between calls.
 _CONVERSIONS_A_CALL = 1 << 24
-_PRODUCTS_A_CALL = 1 << 33
+_PRODUCTS_A_CALL = 1 << 32
+_PRODUCTS_A_CALL_OF_THE_REFERENCE = 1 << 28
 
 
 def to_f64(x: npt.ArrayLike, what: str, rounded_again: bool) -> npt.NDArray[np.float64]:
@@ -226,7 +227,8 @@ def matmul(
     on = context if context is not None else _contexts.get(backend)
     rows, depth, columns = left.shape[0], left.shape[1], right.shape[1]
     y = np.empty((rows, columns), dtype=np.float64)
-    step = max(64, _PRODUCTS_A_CALL // max(1, depth * columns))
+    most = _PRODUCTS_A_CALL_OF_THE_REFERENCE if on.backend == "cpu-reference" else _PRODUCTS_A_CALL
+    step = max(1 if on.backend == "cpu-reference" else 64, most // max(1, depth * columns))
     b_seen, b_form = _form(right)
     for first in range(0, rows, step):
         a_seen, a_form = _form(left[first : first + step])
