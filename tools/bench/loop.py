@@ -1,8 +1,8 @@
 """What a loop of updates in Python costs over one in C: python3 tools/bench/loop.py [--steps N] [--sizes NAME...]
 
-Both loops run in this process, on the same library and on trainers that begin alike, a few steps each in turn; the figure is
-the median of the turns' ratios of processor time. The C loop is compiled by cc. HALFSTEP_LIBRARY and PYTHONPATH say which
-package is measured (docs/python.md).
+Both loops run in this process and on the same trainer, for two would have their tensors at other places in the caches: a few
+steps each in turn. The figure is the median of the turns' ratios of processor time. The C loop is compiled by cc.
+HALFSTEP_LIBRARY and PYTHONPATH say which package is measured (docs/python.md).
 """
 
 import argparse
@@ -75,16 +75,17 @@ def in_python(trainer, batch, steps):
 
 def measure(name, steps):
     loop, context = compile_loop(), halfstep.Context("cpu", threads=1)
-    (ours, batch), (theirs, _) = make(SIZES[name], context), make(SIZES[name], context)
-    in_python(ours, batch, 3), in_c(loop, theirs, batch, 3)
+    (trainer, batch), (twin, _) = make(SIZES[name], context), make(SIZES[name], context)
+    in_python(trainer, batch, 3), in_c(loop, twin, batch, 3)
+    assert trainer.model.checksum() == twin.model.checksum(), "the two loops do not do the same"
+    twin.close()
     ratios, in_turn = [], max(1, steps // TURNS)
     total = 0.0
     for turn in range(TURNS):
-        ahead = in_python(ours, batch, in_turn) if turn % 2 else None
-        c = in_c(loop, theirs, batch, in_turn)
-        ratios.append((in_python(ours, batch, in_turn) if ahead is None else ahead) / c)
+        ahead = in_python(trainer, batch, in_turn) if turn % 2 else None
+        c = in_c(loop, trainer, batch, in_turn)
+        ratios.append((in_python(trainer, batch, in_turn) if ahead is None else ahead) / c)
         total += c
-    assert ours.model.checksum() == theirs.model.checksum(), "the two loops did not do the same"
     low, median, high = statistics.quantiles(ratios, n=4)
     print(f"{name}: {TURNS * in_turn} steps of {1e3 * total / TURNS / in_turn:.3f} ms in C, in Python {median - 1:+.2%} "
           f"(quartiles {low - 1:+.2%} and {high - 1:+.2%})", flush=True)
