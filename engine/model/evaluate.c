@@ -54,7 +54,7 @@ hstep_status hstep_model_prepare_loss(hstep_model *model, size_t sequences, size
     HS_RETURN_IF(model == NULL, error, HSTEP_ERROR_ARGUMENT, "hstep_model_prepare_loss needs a model");
     HS_FORWARD(hs_batch_check_shape(sequences, length, error));
     hs_plan *plan = NULL;
-    return find_plan(model, HS_MODE_LOSS, sequences, length, 0, &plan, error);
+    return find_plan(model, HS_MODE_LOSS, sequences, length, model->head_rows, &plan, error);
 }
 
 /* Checks a batch and feeds it to its plan. */
@@ -71,7 +71,7 @@ static hstep_status make_ready(hstep_model *model, const hstep_batch *batch, hs_
 static hstep_status compute(hstep_model *model, const hstep_batch *batch, hs_mode mode, hstep_value value,
                             double *result, double *weight, hstep_error *error) {
     hs_plan *plan = NULL;
-    HS_FORWARD(make_ready(model, batch, mode, 0, &plan, error));
+    HS_FORWARD(make_ready(model, batch, mode, model->head_rows, &plan, error));
     if (weight != NULL)
         HS_FORWARD(hs_model_batch_weight(model, batch, weight, error));
     HS_FORWARD(hs_plan_evaluate(plan, error));

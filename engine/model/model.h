@@ -24,6 +24,7 @@ struct hstep_model {
     hstep_decoder_config decoder; /* what it was built from; width 0 for another graph */
     hstep_precision_rule *rules;  /* those of `decoder` */
     bool has_trainer;
+    size_t head_rows; /* as its trainer is configured, for the loss without learning too (hs_plan_request) */
     bool half_loaded; /* loading broke off: the values are of two files */
 };
 

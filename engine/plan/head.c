@@ -1,30 +1,32 @@
 /*
  * Whether a head is divided (engine/graph/head.c), and into what. By itself where the logits of all rows would take
- * more than WHOLE_BYTES: then into parts of about PART_BYTES, so large that the sums of the weights' gradient, which
- * every part reads and writes, cost little.
+ * more than PART_BYTES: then into parts of about that size, so large that the sums of the weights' gradient, which
+ * every part reads and writes, cost little. The size of parts knows nothing of the batch, so that a smaller one takes
+ * no more memory than what was made ready for a larger one.
  */
 #include "engine/error.h"
 #include "engine/plan/plan.h"
 
-#define WHOLE_BYTES ((size_t)256 << 20)
 #define PART_BYTES ((size_t)128 << 20)
 
 /* Every part is five calls of a program. */
 enum { MOST_PARTS = 1024 };
 
+/* Parts that are chosen here have multiples of so many rows. Instructions that take up to so many steps of a chain at
+ * once (cpu/gated) then give the weights' gradient the sums that one product over all rows has. */
+enum { ROW_UNIT = 32 };
+
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
+static size_t rows_of_part_bytes(const hs_plan *plan, const hs_node *product) {
+    const size_t columns = (size_t)hs_graph_value(plan->request.graph, product->outputs[0])->dims[1];
+    const size_t rows = PART_BYTES / hs_dtype_size(hs_operand_dtype(product->precision)) / columns;
+    return rows < ROW_UNIT ? rows : rows - rows % ROW_UNIT;
+}
+
 static size_t rows_at_a_time(const hs_plan *plan, const hs_node *product, size_t rows) {
-    const hstep_graph *graph = plan->request.graph;
-    const size_t columns = (size_t)hs_graph_value(graph, product->outputs[0])->dims[1];
-    const size_t row_bytes = columns * hs_dtype_size(hs_operand_dtype(product->precision));
-    const size_t fewest = (rows + MOST_PARTS - 1) / MOST_PARTS;
-    if (plan->request.head_rows != 0)
-        return larger(plan->request.head_rows, fewest);
-    if (rows <= WHOLE_BYTES / row_bytes)
-        return rows;
-    const size_t most = larger(PART_BYTES / row_bytes, fewest), parts = (rows + most - 1) / most;
-    return (rows + parts - 1) / parts;
+    const size_t wanted = plan->request.head_rows != 0 ? plan->request.head_rows : rows_of_part_bytes(plan, product);
+    return larger(wanted, (rows + MOST_PARTS - 1) / MOST_PARTS);
 }
 
 /* Whether the backend computes what a divided head needs. */

@@ -44,8 +44,8 @@ typedef struct hs_plan_request {
     hs_buffer *const *parameters; /* by parameter index */
     hs_buffer *const *gradients;  /* alike, for HS_MODE_TRAIN: where the gradients go */
     hs_arena *arena;              /* grown as needed */
-    size_t head_rows;             /* of the head's logits there are so many at a time; 0: engine/plan/head.c decides */
-    const hs_view *casts;         /* alike: parameters in 16 bits for products; buffer NULL where there is none */
+    const hs_view *casts;         /* by parameter index: in 16 bits, for products; buffer NULL where there is none */
+    size_t head_rows;             /* of the head's logits so many rows are there at a time; 0: plan/head.c decides */
     const hs_measured *measured;  /* outlives the plan; such values stand in f64, as they are before they are rounded */
     size_t measured_count;
     hs_view *states; /* in the graph's order, for graphs with a cache. The first plan chooses types, makes buffers */

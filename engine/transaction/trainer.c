@@ -146,6 +146,7 @@ hstep_status hstep_trainer_create(hstep_model *model, const hstep_trainer_config
     made->scaler = hs_scaler_init(&config->scaler);
     made->adamw = hs_adamw_init();
     model->has_trainer = true;
+    model->head_rows = config->head_rows;
     const hstep_status status = fill_trainer(made, error);
     if (status != HSTEP_OK) {
         hstep_trainer_destroy(made);
@@ -178,6 +179,7 @@ void hstep_trainer_destroy(hstep_trainer *trainer) {
             backend->api->buffer_destroy(backend, small[i]);
     }
     trainer->model->has_trainer = false;
+    trainer->model->head_rows = 0;
     free(trainer);
 }
 

@@ -28,6 +28,14 @@ Test(gated_amx_bf16, gives_the_bits_of_the_emulator, .timeout = 60) {
     hs_gated_close(&product);
 }
 
+/* What a head by rows makes of its weights' gradient. */
+Test(gated_amx_bf16, continues_sums_as_the_emulator_does, .timeout = 60) {
+    hs_gated_product product;
+    open_product(&product);
+    hs_gated_check_parts(&product, true);
+    hs_gated_close(&product);
+}
+
 /* Subnormal operands, and chains that pass through subnormal sums. */
 Test(gated_amx_bf16, flushes_what_the_processor_flushes, .timeout = 60) {
     hs_gated_product product;

@@ -28,6 +28,14 @@ Test(gated_amx_fp16, gives_the_bits_of_the_emulator, .timeout = 60) {
     hs_gated_close(&product);
 }
 
+/* What a head by rows makes of its weights' gradient. */
+Test(gated_amx_fp16, continues_sums_as_the_emulator_does, .timeout = 60) {
+    hs_gated_product product;
+    open_product(&product);
+    hs_gated_check_parts(&product, false);
+    hs_gated_close(&product);
+}
+
 static hs_test_call *make_call(size_t rows, size_t columns, size_t inner) {
     hs_test_description d = hs_test_describe_matmul(HSTEP_PRECISION_FP16, rows, columns, inner);
     return hs_test_call_create(&d);

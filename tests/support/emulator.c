@@ -45,8 +45,7 @@ float hs_emulate_tile(float sum, size_t steps, const uint16_t *a, const uint16_t
 
 static size_t steps_of_tile(size_t left) { return left < TILE_STEPS ? left : TILE_STEPS; }
 
-float hs_emulate_tiles_bf16(size_t steps, const uint16_t *a, const uint16_t *b) {
-    float sum = 0.0F;
+float hs_emulate_tiles_bf16(float sum, size_t steps, const uint16_t *a, const uint16_t *b) {
     for (size_t k = 0; k < steps; k += TILE_STEPS)
         sum = hs_emulate_tile(sum, steps_of_tile(steps - k), a + k, b + k);
     return sum;
@@ -62,8 +61,7 @@ static void split(uint16_t bits, uint16_t *high, uint16_t *low) {
     *low = hs_bf16_from_f32(x - first);
 }
 
-float hs_emulate_tiles_fp16(size_t steps, const uint16_t *a, const uint16_t *b) {
-    float sum = 0.0F;
+float hs_emulate_tiles_fp16(float sum, size_t steps, const uint16_t *a, const uint16_t *b) {
     for (size_t k = 0; k < steps; k += TILE_STEPS) {
         const size_t here = steps_of_tile(steps - k);
         uint16_t a_high[TILE_STEPS], a_low[TILE_STEPS], b_high[TILE_STEPS], b_low[TILE_STEPS];

@@ -24,10 +24,10 @@ float hs_emulate_pair(float sum, const uint16_t a[2], const uint16_t b[2]);
  * to each other and then to the sum. */
 float hs_emulate_tile(float sum, size_t steps, const uint16_t *a, const uint16_t *b);
 
-/* A chain of `steps` steps, 32 at a time, of bf16 numbers and of fp16 numbers in two parts: low by low, low by high,
- * high by high, high by low. */
-float hs_emulate_tiles_bf16(size_t steps, const uint16_t *a, const uint16_t *b);
-float hs_emulate_tiles_fp16(size_t steps, const uint16_t *a, const uint16_t *b);
+/* A sum that goes on over `steps` steps, 32 at a time, of bf16 numbers and of fp16 numbers in two parts: low by low,
+ * low by high, high by high, high by low. */
+float hs_emulate_tiles_bf16(float sum, size_t steps, const uint16_t *a, const uint16_t *b);
+float hs_emulate_tiles_fp16(float sum, size_t steps, const uint16_t *a, const uint16_t *b);
 
 /* The policy's chain of fp16 numbers; and what lavapipe's cooperative matrices make of it: blocks of 8 steps, each a
  * chain from zero that is then added to the sum. Nothing in them is subnormal. */

@@ -13,6 +13,7 @@
 #include "cpu/kernel.h"
 #include "cpu/processor.h"
 #include "precision/format.h"
+#include "support/partial.h"
 
 enum { ROOM = 1 << 20, OPERANDS = 3 };
 
@@ -120,43 +121,78 @@ static uint16_t *gather(const hs_test_operand *x, hstep_format format, size_t li
 
 static bool same(double a, double b) { return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b)); }
 
-static void run_once(hs_gated_product *p, const hs_test_call *t, unsigned thread, bool sums, bool at_the_end,
-                     const float *expected, const char *what) {
-    const hs_test_description *d = &t->description;
-    const hstep_format format = hs_precision_format(p->precision);
-    hs_backend *backend = p->backends[thread];
-    hs_call call = t->call;
-    hs_buffer buffers[OPERANDS];
-    call.attributes.sums = sums;
-    if (sums)
-        call.outputs[0].dtype = HSTEP_DTYPE_F64;
-    for (size_t i = 0; i < 2; i++) {
-        place(i, &call.inputs[i], &buffers[i], at_the_end);
-        fill(&call.inputs[i], &t->inputs[i]);
-    }
-    place(2, &call.outputs[0], &buffers[2], at_the_end);
+/* How a product is run. */
+typedef struct way {
+    unsigned thread;
+    size_t part; /* steps of a call; SIZE_MAX for all of them in one */
+    bool sums, at_the_end;
+} way;
+
+/* Runs the calls that a product takes; returns the last one's flag. Only what is finished may be flagged. */
+static uint32_t run_calls(hs_backend *backend, const hs_call *product, const way *w) {
+    const hs_view *a = &product->inputs[0];
+    const size_t most = w->part == SIZE_MAX ? 1 : a->dims[0] + a->dims[1];
+    hs_call *calls = calloc(most, sizeof *calls);
+    uint32_t *flags = calloc(most, sizeof *flags);
+    cr_assert(calls != NULL && flags != NULL);
+    calls[0] = *product;
+    const size_t count = w->part == SIZE_MAX ? 1 : hs_test_divide_product(product, w->part, calls);
     hs_program *program = NULL;
     hstep_error error = {0};
-    cr_assert_eq(backend->api->program_create(backend, &call, 1, &program, &error), HSTEP_OK, "%s", error.message);
-    uint32_t flag = 0;
-    cr_assert_eq(hs_run_and_wait(backend, program, 0, 1, &flag, &error), HSTEP_OK);
+    cr_assert_eq(backend->api->program_create(backend, calls, count, &program, &error), HSTEP_OK, "%s", error.message);
+    cr_assert_eq(hs_run_and_wait(backend, program, 0, count, flags, &error), HSTEP_OK);
     backend->api->program_destroy(backend, program);
+    for (size_t i = 0; i + 1 < count; i++)
+        cr_assert_eq(flags[i], 0);
+    const uint32_t flag = flags[count - 1];
+    free(calls);
+    free(flags);
+    return flag;
+}
+
+static void run_once(hs_gated_product *p, const hs_test_call *t, const way *w, const float *expected,
+                     const char *what) {
+    const hs_test_description *d = &t->description;
+    const hstep_format format = hs_precision_format(p->precision);
+    hs_call call = t->call;
+    hs_buffer buffers[OPERANDS];
+    call.attributes.sums = w->sums;
+    if (w->sums || w->part != SIZE_MAX)
+        call.outputs[0].dtype = HSTEP_DTYPE_F64;
+    for (size_t i = 0; i < 2; i++) {
+        place(i, &call.inputs[i], &buffers[i], w->at_the_end);
+        fill(&call.inputs[i], &t->inputs[i]);
+    }
+    place(2, &call.outputs[0], &buffers[2], w->at_the_end);
+    const uint32_t flag = run_calls(p->backends[w->thread], &call, w);
     bool nonfinite = false;
     for (size_t i = 0; i < d->rows * d->columns; i++) {
         const size_t row = i / d->columns, column = i % d->columns;
-        const double sum = (double)expected[i], y = sums ? sum : hs_decode(format, hs_encode(format, sum));
+        const double sum = (double)expected[i], y = w->sums ? sum : hs_decode(format, hs_encode(format, sum));
         const double got = result(&call.outputs[0], row, column, format);
-        cr_assert(same(got, y),
-                  "%s: %zu x %zu x %zu, forms %d %d, pitch %zu, compact %x, %u threads%s: %a is not %a at %zu, %zu",
-                  what, d->rows, d->columns, d->inner, (int)d->a_form, (int)d->b_form, d->pitch, d->compact, thread + 1,
-                  sums ? ", sums" : "", got, y, row, column);
+        cr_assert(
+            same(got, y),
+            "%s: %zu x %zu x %zu by %zu, forms %d %d, pitch %zu, compact %x, %u threads%s: %a is not %a at %zu, %zu",
+            what, d->rows, d->columns, d->inner, w->part, (int)d->a_form, (int)d->b_form, d->pitch, d->compact,
+            w->thread + 1, w->sums ? ", sums" : "", got, y, row, column);
         nonfinite = nonfinite || !isfinite(y);
     }
     cr_assert_eq(flag, nonfinite, "%s: the flag", what);
     p->cells += d->rows * d->columns;
 }
 
-void hs_gated_check(hs_gated_product *p, const hs_test_call *call, const char *what) {
+/* The emulator's sum of one cell. */
+static float emulate(const hs_gated_product *p, size_t steps, size_t part, const uint16_t *a, const uint16_t *b) {
+    float sum = 0.0F;
+    for (size_t first = 0, here; first < steps; first += here) {
+        here = steps - first < part ? steps - first : part;
+        sum = p->emulator(sum, here, a + first, b + first);
+    }
+    return sum;
+}
+
+/* On every number of threads, in calls of up to `part` steps. */
+static void check(hs_gated_product *p, const hs_test_call *call, size_t part, const char *what) {
     const hs_test_description *d = &call->description;
     const hstep_format format = hs_precision_format(p->precision);
     uint16_t *a = gather(&call->inputs[0], format, d->rows, d->inner, d->a_form == HSTEP_TRANSPOSE);
@@ -164,19 +200,41 @@ void hs_gated_check(hs_gated_product *p, const hs_test_call *call, const char *w
     float *expected = malloc((d->rows * d->columns + 1) * sizeof *expected);
     cr_assert_not_null(expected);
     for (size_t i = 0; i < d->rows * d->columns; i++)
-        expected[i] = p->emulator(d->inner, a + i / d->columns * d->inner, b + i % d->columns * d->inner);
+        expected[i] = emulate(p, d->inner, part, a + i / d->columns * d->inner, b + i % d->columns * d->inner);
     /* Each number of threads takes its turn with sums and results, at either end of the memory. */
-    for (unsigned thread = 0; thread < HS_GATED_THREADS; thread++, p->runs++)
-        run_once(p, call, thread, p->runs & 1, p->runs & 2, expected, what);
+    for (unsigned thread = 0; thread < HS_GATED_THREADS; thread++, p->runs++) {
+        const way w = {
+            .thread = thread, .part = part, .sums = part == SIZE_MAX && (p->runs & 1), .at_the_end = p->runs & 2};
+        run_once(p, call, &w, expected, what);
+    }
     free(a);
     free(b);
     free(expected);
 }
 
+void hs_gated_check(hs_gated_product *p, const hs_test_call *call, const char *what) { check(p, call, SIZE_MAX, what); }
+
 static void keep_finite(hs_test_call *call) {
     for (uint32_t i = 0; i < 2; i++)
         for (size_t j = 0; j < call->inputs[i].elements; j++)
             call->inputs[i].f64[j] = fmax(-65504.0, fmin(call->inputs[i].f64[j], 65504.0));
+}
+
+/* ---- Many products ---- */
+
+static const hs_test_fill fills[] = {HS_TEST_UNIFORM, HS_TEST_WIDE, HS_TEST_HUGE, HS_TEST_SPECIAL};
+static const char *const names[] = {"uniform", "wide", "huge", "special"};
+static const hstep_transpose forms[][2] = {{HSTEP_NO_TRANSPOSE, HSTEP_NO_TRANSPOSE},
+                                           {HSTEP_NO_TRANSPOSE, HSTEP_TRANSPOSE},
+                                           {HSTEP_TRANSPOSE, HSTEP_NO_TRANSPOSE}};
+
+/* What is huge is infinite in fp16. */
+static size_t fills_of(bool specials) { return specials ? 4 : 2; }
+
+static void fill_call(hs_test_call *call, size_t with, bool specials, uint64_t seed) {
+    hs_test_call_fill(call, fills[with], seed);
+    if (!specials)
+        keep_finite(call);
 }
 
 void hs_gated_check_shapes(hs_gated_product *p, bool specials) {
@@ -185,12 +243,7 @@ void hs_gated_check_shapes(hs_gated_product *p, bool specials) {
                                        {65, 97, 34}, {1, 70, 129}, {9, 5, 511}, {33, 20, 513}, {2, 33, 1100}};
     static const unsigned compact[] = {0, HS_TEST_INPUT(0), HS_TEST_INPUT(1) | HS_TEST_OUTPUT(0),
                                        HS_TEST_INPUT(0) | HS_TEST_INPUT(1) | HS_TEST_OUTPUT(0)};
-    static const hs_test_fill fills[] = {HS_TEST_UNIFORM, HS_TEST_WIDE, HS_TEST_HUGE, HS_TEST_SPECIAL};
-    static const char *const names[] = {"uniform", "wide", "huge", "special"};
-    static const hstep_transpose forms[][2] = {{HSTEP_NO_TRANSPOSE, HSTEP_NO_TRANSPOSE},
-                                               {HSTEP_NO_TRANSPOSE, HSTEP_TRANSPOSE},
-                                               {HSTEP_TRANSPOSE, HSTEP_NO_TRANSPOSE}};
-    const size_t fill_count = specials ? 4 : 2; /* what is huge is infinite in fp16 */
+    const size_t fill_count = fills_of(specials);
     unsigned turn = 0;
     hs_test_description d = hs_test_describe(HS_OP_MATMUL);
     d.precision = p->precision;
@@ -205,11 +258,27 @@ void hs_gated_check_shapes(hs_gated_product *p, bool specials) {
             d.compact = compact[turn % 4];
             hs_test_call *call = hs_test_call_create(&d);
             for (size_t f = 0; f < fill_count; f++) {
-                hs_test_call_fill(call, fills[f], 11 + turn);
-                if (!specials)
-                    keep_finite(call);
+                fill_call(call, f, specials, 11 + turn);
                 hs_gated_check(p, call, names[f]);
             }
+            hs_test_call_destroy(call);
+        }
+}
+
+void hs_gated_check_parts(hs_gated_product *p, bool specials) {
+    static const size_t shapes[][4] = {
+        {2, 35, 5, 1}, {17, 31, 64, 32}, {33, 9, 70, 45}, {1, 33, 129, 7}, {9, 5, 1100, 530}};
+    unsigned turn = 0;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t form = 0; form < 3; form++, turn++) {
+            hs_test_description d = hs_test_describe_matmul(p->precision, shapes[i][0], shapes[i][1], shapes[i][2]);
+            d.a_form = forms[form][0];
+            d.b_form = forms[form][1];
+            d.pitch = turn % 2 * 3;
+            d.compact = turn % 4 * HS_TEST_INPUT(0); /* either operand, both or none */
+            hs_test_call *call = hs_test_call_create(&d);
+            fill_call(call, turn % fills_of(specials), specials, 11 + turn);
+            check(p, call, shapes[i][3], names[turn % fills_of(specials)]);
             hs_test_call_destroy(call);
         }
 }

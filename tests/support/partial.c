@@ -19,37 +19,25 @@ static hs_buffer *upload(hs_backend *backend, const void *data, size_t bytes) {
     return buffer;
 }
 
-/* Steps [first, first + count) of an operand that runs along them in its rows or in its columns. */
-static hs_view steps_of(hs_buffer *buffer, size_t lines, size_t k, bool in_rows, size_t first, size_t count) {
-    hs_view view = {.buffer = buffer, .dtype = HSTEP_DTYPE_F64, .rank = 2, .strides = {in_rows ? lines : k, 1}};
-    view.dims[in_rows ? 0 : 1] = count;
-    view.dims[in_rows ? 1 : 0] = lines;
-    view.offset = first * view.strides[in_rows ? 0 : 1] * sizeof(double);
+/* Steps [first, first + count) of an operand whose steps are its rows, or its columns. */
+static hs_view steps_of(hs_view view, bool rows, size_t first, size_t count) {
+    view.offset += first * view.strides[rows ? 0 : 1] * hs_dtype_size(view.dtype);
+    view.dims[rows ? 0 : 1] = count;
     return view;
 }
 
-/* The calls for parts of `part` steps. */
-static size_t make_calls(const example *e, hs_buffer *const buffers[3], size_t part, hs_call *calls) {
+size_t hs_test_divide_product(const hs_call *product, size_t part, hs_call *calls) {
+    const bool a_rows = product->attributes.a_form == HSTEP_TRANSPOSE,
+               b_rows = product->attributes.b_form == HSTEP_NO_TRANSPOSE;
+    const size_t steps = product->inputs[0].dims[a_rows ? 0 : 1];
     size_t count = 0;
-    for (size_t first = 0; first < e->d->inner; first += part) {
-        const size_t steps = e->d->inner - first < part ? e->d->inner - first : part;
-        calls[count++] = (hs_call){
-            .operation = HS_OP_MATMUL,
-            .precision = e->d->precision,
-            .attributes = {.a_form = e->d->a_form,
-                           .b_form = e->d->b_form,
-                           .continues = first > 0,
-                           .unfinished = first + steps < e->d->inner},
-            .input_count = 2,
-            .output_count = 1,
-            .inputs = {steps_of(buffers[0], e->d->rows, e->d->inner, e->d->a_form == HSTEP_TRANSPOSE, first, steps),
-                       steps_of(buffers[1], e->d->columns, e->d->inner, e->d->b_form == HSTEP_NO_TRANSPOSE, first,
-                                steps)},
-            .outputs = {{.buffer = buffers[2],
-                         .dtype = HSTEP_DTYPE_F64,
-                         .rank = 2,
-                         .dims = {e->d->rows, e->d->columns},
-                         .strides = {e->d->columns, 1}}}};
+    for (size_t first = 0; first < steps; first += part, count++) {
+        const size_t here = steps - first < part ? steps - first : part;
+        calls[count] = *product;
+        calls[count].attributes.continues = first > 0;
+        calls[count].attributes.unfinished = first + here < steps;
+        calls[count].inputs[0] = steps_of(product->inputs[0], a_rows, first, here);
+        calls[count].inputs[1] = steps_of(product->inputs[1], b_rows, first, here);
     }
     return count;
 }
@@ -65,7 +53,11 @@ static void check_parts(const example *e, hs_backend *backend, size_t part, cons
     hs_buffer *const buffers[] = {upload(backend, e->call->inputs[0].f64, e->d->rows * e->d->inner * sizeof(double)),
                                   upload(backend, e->call->inputs[1].f64, e->d->columns * e->d->inner * sizeof(double)),
                                   upload(backend, y, cells * sizeof *y)};
-    const size_t count = make_calls(e, buffers, part, calls);
+    hs_call whole = e->call->call;
+    whole.inputs[0].buffer = buffers[0];
+    whole.inputs[1].buffer = buffers[1];
+    whole.outputs[0].buffer = buffers[2];
+    const size_t count = hs_test_divide_product(&whole, part, calls);
     hs_program *program = NULL;
     hstep_error error = {0};
     cr_assert(backend->api->supports(backend, &calls[0]));

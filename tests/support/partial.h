@@ -8,6 +8,9 @@
 
 #include "support/parity.h"
 
+/* Writes the calls that make a product in parts of up to `part` steps to `calls`, and returns how many they are. */
+size_t hs_test_divide_product(const hs_call *product, size_t part, hs_call *calls);
+
 /* A product that the test has filled itself, in f64 slots without a pitch. `what` says which, should it fail. */
 void hs_parity_compare_parts(hs_parity *parity, const hs_test_call *call, const char *what);
 

@@ -40,10 +40,10 @@ typedef struct hstep_trainer_config {
     size_t micro_batches;      /**< >= 1. */
     hstep_recompute recompute; /**< Memory or time. */
     /**
-     * A head whose logits only cross-entropy reads, and that is the loss, holds the logits of so many rows at a time.
-     * No bit of a result depends on it. 0: of all rows where they take up to 256 MiB (2 bytes a cell, 8 in f64), else
-     * of as many as take 128 MiB. There are at most 1024 turns. Where a backend cannot do that, all rows are there at
-     * once.
+     * A head whose logits only cross-entropy reads, and that is the loss, holds the logits of so many rows at a time;
+     * so does hstep_model_loss as long as the trainer lives. 0: of as many rows as take 128 MiB (2 bytes a cell, 8 in
+     * f64). There are at most 1024 turns. Where a backend cannot do that, all rows are there at once. With exact levers
+     * no bit of a result depends on it; of gated ones, those on AMX tiles keep their sums by multiples of 32 rows.
      */
     size_t head_rows;
 } hstep_trainer_config;

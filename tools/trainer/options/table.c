@@ -130,8 +130,8 @@ static const hs_option TABLE[] = {
      .free = true, .help = "What the backward pass computes again instead of keeping it: blocks takes less memory and about a third "
              "more time, and changes no bit"},
     {.name = "head-rows", .group = "Run", COUNT(head_rows, 0, HS_MANY), .argument = "N", .initial = "0",
-     .free = true, .help = "Rows of a batch whose logits are in memory at a time; 0: all where they take up to 256 MiB, else as many as "
-             "take 128 MiB. Few take more time; no bit changes"},
+     .free = true, .help = "Rows of a batch whose logits are in memory at a time; 0: as many as take 128 MiB. Few take more time; with "
+             "exact levers no bit changes"},
     {.name = "seed", .group = "Run", COUNT(seed, 0, 0x1p63), .argument = "N", .initial = "1",
      .help = "Of initial weights, batches, built-in corpus and sample"},
     {.name = "max-time", .group = "Run", REAL(max_time, 0, 1e9), .argument = "SECONDS", .initial = "0", .of_command = true,
