@@ -98,7 +98,7 @@ Test(callbacks, a_log_says_why_no_gpu_is_taken) {
     cr_expect_eq(made_context("exact", HSTEP_BACKEND_CPU).notes, 0, "nothing happened");
 }
 
-/* Judging OpenBLAS asks for kept verdicts; where it is not installed nothing is asked. */
+/* Judging OpenBLAS asks for kept verdicts. */
 Test(callbacks, a_log_says_that_kept_verdicts_cannot_be_read, .init = hs_test_enter_folder,
      .fini = hs_test_leave_folder, .timeout = 60) {
     char folder[4096];
@@ -107,7 +107,7 @@ Test(callbacks, a_log_says_that_kept_verdicts_cannot_be_read, .init = hs_test_en
     const log clean = made_context("auto", HSTEP_BACKEND_CPU);
     cr_expect_null(strstr(clean.text, "verdicts on levers"), "%s", clean.text);
     if (access("halfstep/levers.json", F_OK) != 0)
-        return;
+        cr_skip_test("skipped: no lever is judged here, since OpenBLAS is not installed");
     hs_test_write_file("halfstep/levers.json", "{\"schema\":\"another\"}");
     const log spoiled = made_context("auto", HSTEP_BACKEND_CPU);
     cr_expect_not_null(strstr(spoiled.text, "levers.json' cannot be read"), "%s", spoiled.text);

@@ -40,6 +40,16 @@ void hs_test_release(hs_test_chosen *c) {
     free(c);
 }
 
+size_t hs_test_lever_index(const hs_backend *backend, const char *name) {
+    const hstep_lever *levers;
+    const size_t count = backend->api->levers(backend, &levers);
+    size_t i = 0;
+    while (i < count && strcmp(levers[i].name, name) != 0)
+        i++;
+    cr_assert_lt(i, count, "no lever %s", name);
+    return i;
+}
+
 const hstep_lever *hs_test_find_lever(const hs_test_chosen *c, const char *name) {
     for (size_t i = 0; i < c->table.count; i++)
         if (strcmp(c->table.levers[i].name, name) == 0)

@@ -29,6 +29,9 @@ void hs_test_release(hs_test_chosen *chosen);
 
 const hstep_lever *hs_test_find_lever(const hs_test_chosen *chosen, const char *name);
 
+/* The place of a lever in the list of any backend, which must have it. */
+size_t hs_test_lever_index(const hs_backend *backend, const char *name);
+
 /* Whether the selection is refused with that status and a message that has the word in it. */
 void hs_test_expect_refusal(hs_planted planted, const char *selection, hstep_status status, const char *word);
 

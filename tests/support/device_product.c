@@ -6,27 +6,18 @@
 #include <string.h>
 
 #include "precision/format.h"
+#include "support/choosing.h"
 #include "vulkan/backend.h"
-
-size_t hs_device_lever(const hs_backend *backend, const char *name) {
-    const hstep_lever *levers;
-    const size_t count = backend->api->levers(backend, &levers);
-    size_t i = 0;
-    while (i < count && strcmp(levers[i].name, name) != 0)
-        i++;
-    cr_assert_lt(i, count, "no lever %s", name);
-    return i;
-}
 
 hs_lever_findings hs_device_find(const hs_backend *backend, const char *name) {
     hs_lever_findings findings;
-    backend->api->lever_find(backend, hs_device_lever(backend, name), &findings);
+    backend->api->lever_find(backend, hs_test_lever_index(backend, name), &findings);
     return findings;
 }
 
 void hs_device_use(hs_backend *backend, const char *name) {
     const hstep_lever *levers;
-    const size_t count = backend->api->levers(backend, &levers), wanted = hs_device_lever(backend, name);
+    const size_t count = backend->api->levers(backend, &levers), wanted = hs_test_lever_index(backend, name);
     for (size_t i = 0; i < count; i++)
         if (!levers[i].exact)
             backend->api->lever_set(backend, i, i == wanted ? HSTEP_LEVER_ACTIVE : HSTEP_LEVER_DISABLED, "for a test");

@@ -10,10 +10,7 @@
 /* The sum of one cell over k = 0..steps-1; a and b are the bits of the operands. */
 typedef float hs_device_emulator(size_t steps, const uint16_t *a, const uint16_t *b);
 
-/* The number of a lever by name. */
-size_t hs_device_lever(const hs_backend *backend, const char *name);
-
-/* What looking for it finds. */
+/* What looking for a lever finds. */
 hs_lever_findings hs_device_find(const hs_backend *backend, const char *name);
 
 /* Uses it, whatever its speed, and no other gated one. */

@@ -13,19 +13,10 @@
 #include "cpu/kernel.h"
 #include "cpu/processor.h"
 #include "precision/format.h"
+#include "support/choosing.h"
 #include "support/partial.h"
 
 enum { ROOM = 1 << 20, OPERANDS = 3 };
-
-static size_t find_lever(hs_backend *backend, const char *name) {
-    const hstep_lever *levers;
-    const size_t count = backend->api->levers(backend, &levers);
-    size_t i = 0;
-    while (i < count && strcmp(levers[i].name, name) != 0)
-        i++;
-    cr_assert_lt(i, count, "no lever %s", name);
-    return i;
-}
 
 void hs_gated_open(hs_gated_product *product, const char *lever, hstep_precision precision,
                    hs_gated_emulator *emulator) {
@@ -35,7 +26,7 @@ void hs_gated_open(hs_gated_product *product, const char *lever, hstep_precision
     cr_assert_eq(hs_cpu_reference_create(&product->reference, NULL), HSTEP_OK);
     for (unsigned i = 0; i < HS_GATED_THREADS; i++) {
         cr_assert_eq(hs_cpu_create(i + 1, &product->backends[i], NULL), HSTEP_OK);
-        product->lever = find_lever(product->backends[i], lever);
+        product->lever = hs_test_lever_index(product->backends[i], lever);
         hs_lever_findings findings;
         product->backends[i]->api->lever_find(product->backends[i], product->lever, &findings);
         if (findings.state == HSTEP_LEVER_NOT_BUILT)

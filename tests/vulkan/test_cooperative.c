@@ -8,6 +8,7 @@
 
 #include "engine/context.h"
 #include "engine/levers/levers.h"
+#include "support/choosing.h"
 #include "support/device.h"
 #include "support/device_product.h"
 #include "support/emulator.h"
@@ -60,7 +61,7 @@ Test(cooperative, are_refused_where_they_are_not) {
     hs_lever_table table;
     hstep_error error = {0};
     cr_assert_eq(choose(backend, "-vulkan.fused-fp16", &table, &error), HSTEP_OK, "%s", error.message);
-    const hstep_lever *lever = &table.levers[hs_device_lever(backend, NAME)];
+    const hstep_lever *lever = &table.levers[hs_test_lever_index(backend, NAME)];
     cr_expect_eq(lever->state, found.state);
     cr_expect_str_eq(lever->reason, found.reason);
     cr_expect_null(lever->gate);

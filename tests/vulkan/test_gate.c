@@ -59,7 +59,7 @@ static hs_lever_table reject(hs_backend *backend, const char *selection, const c
     hstep_error error = {0};
     hs_device_plant(backend, fault);
     cr_assert_eq(choose(backend, selection, true, &table, &error), HSTEP_OK, "%s", error.message);
-    const hstep_lever *lever = &table.levers[hs_device_lever(backend, name)];
+    const hstep_lever *lever = &table.levers[hs_test_lever_index(backend, name)];
     cr_assert_eq(lever->state, HSTEP_LEVER_REJECTED, "%s", lever->reason);
     cr_expect_not_null(strstr(lever->reason, "uniform"), "%s", lever->reason);
     cr_expect(!lever->gate->worst.passed && lever->gate->speed == 0 &&
@@ -109,7 +109,7 @@ Test(gate, a_set_is_kept_and_pinned, .init = hs_test_enter_cache, .fini = hs_tes
     hstep_error error = {0};
     cr_assert_eq(choose(backend, "+vulkan.fused-fp16,-vulkan.cooperative-fp16", true, &table, &error), HSTEP_OK, "%s",
                  error.message);
-    const size_t lever = hs_device_lever(backend, "vulkan.fused-fp16");
+    const size_t lever = hs_test_lever_index(backend, "vulkan.fused-fp16");
     cr_assert_eq(table.levers[lever].state, HSTEP_LEVER_ACTIVE);
     cr_expect(!table.levers[lever].gate->from_cache && table.levers[lever].gate->worst.passed);
     cr_expect_eq(table.levers[lever].gate->worst.max_abs, 0, "the same bits");
@@ -143,7 +143,7 @@ Test(gate, cooperative_matrices_pass) {
     hstep_error error = {0};
     cr_assert_eq(choose(backend, "+vulkan.cooperative-fp16,-vulkan.fused-fp16", true, &table, &error), HSTEP_OK, "%s",
                  error.message);
-    const size_t lever = hs_device_lever(backend, "vulkan.cooperative-fp16");
+    const size_t lever = hs_test_lever_index(backend, "vulkan.cooperative-fp16");
     const hstep_lever_gate *gate = table.levers[lever].gate;
     cr_assert_eq(table.levers[lever].state, HSTEP_LEVER_ACTIVE, "%s", table.levers[lever].reason);
     cr_expect(gate->worst.passed && gate->worst.max_abs > 0 && gate->speed > 0 && gate->timing_count == 6);

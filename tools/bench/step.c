@@ -16,6 +16,8 @@
 
 #include <halfstep/halfstep.h>
 
+#include "scatter.h"
+
 typedef struct settings {
     size_t vocabulary, width, layers, heads, feed_forward, batch_size, context;
     size_t threads, repeats, warm_up, head_rows;
@@ -67,15 +69,6 @@ static void *allocate(size_t count, size_t size) {
     return memory;
 }
 
-/* Element `index` of a stream of numbers that look random. */
-static uint32_t scatter(uint32_t index, uint32_t stream) {
-    const uint32_t factor = 2654435769U; /* 2^32 divided by the golden ratio, made odd */
-    uint32_t x = index * factor + stream * 40503U + 1;
-    for (int i = 0; i < 3; i++)
-        x = (x ^ x >> 16) * factor;
-    return x ^ x >> 16;
-}
-
 static bool ends_with(const char *text, const char *end) {
     const size_t length = strlen(text), tail = strlen(end);
     return length >= tail && strcmp(text + length - tail, end) == 0;
@@ -93,7 +86,7 @@ static void write_weights(bench *b) {
         double *values = allocate(parameter.elements, sizeof *values);
         for (size_t i = 0; i < parameter.elements; i++)
             values[i] =
-                parameter.rank == 1 ? 1.0 : ((double)scatter((uint32_t)i, (uint32_t)p + 1) * 0x1p-32 - 0.5) * range;
+                parameter.rank == 1 ? 1.0 : ((double)hs_scatter((uint32_t)i, (uint32_t)p + 1) * 0x1p-32 - 0.5) * range;
         if (hstep_model_write_parameter(b->model, p, values, &b->error) != HSTEP_OK)
             fail(b);
         free(values);
@@ -138,7 +131,7 @@ static hstep_batch fill_batch(bench *b, size_t update) {
     for (size_t sequence = 0; sequence < s->batch_size; sequence++)
         for (size_t i = 0; i <= s->context; i++) {
             const size_t index = (update * s->batch_size + sequence) * (s->context + 1) + i;
-            const int32_t token = (int32_t)(scatter((uint32_t)index, 0) % s->vocabulary);
+            const int32_t token = (int32_t)(hs_scatter((uint32_t)index, 0) % s->vocabulary);
             if (i < s->context)
                 b->tokens[sequence * s->context + i] = token;
             if (i > 0)

@@ -3,16 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "scatter.h"
 #include "trainer/report.h"
-
-/* Element `index` of a stream of numbers that look random. */
-static uint32_t scatter(uint32_t index, uint32_t stream) {
-    const uint32_t factor = 2654435769U; /* 2^32 divided by the golden ratio, made odd */
-    uint32_t x = index * factor + stream * 40503U + 1;
-    for (int i = 0; i < 3; i++)
-        x = (x ^ x >> 16) * factor;
-    return x ^ x >> 16;
-}
 
 /* The largest e of which 4^e is at most `in`: sums of `in` products by numbers below 2^-e neither grow nor vanish. */
 static int half_of_log2(size_t in) {
@@ -24,7 +16,7 @@ static int half_of_log2(size_t in) {
 
 /* All numbers have 16 bits, so that f32 holds them too. */
 static double element(const hstep_parameter *parameter, uint32_t number, size_t index) {
-    const double r = (double)(scatter((uint32_t)index, number + 1) >> 16) - 32768;
+    const double r = (double)(hs_scatter((uint32_t)index, number + 1) >> 16) - 32768;
     return parameter->rank == 1 ? 1 + ldexp(r, -17) : ldexp(r, -15 - half_of_log2(parameter->dims[1]));
 }
 
@@ -48,7 +40,7 @@ hstep_status hs_integers_write_weights(hstep_model *model, hstep_error *error) {
 void hs_integers_fill_tokens(size_t vocabulary, size_t sequences, size_t length, int32_t *tokens, int32_t *targets) {
     for (size_t row = 0; row < sequences * length; ++row) {
         const uint32_t index = (uint32_t)(row + row / length); /* a sequence has one token more than inputs */
-        tokens[row] = (int32_t)(scatter(index, 0) % vocabulary);
-        targets[row] = (int32_t)(scatter(index + 1, 0) % vocabulary);
+        tokens[row] = (int32_t)(hs_scatter(index, 0) % vocabulary);
+        targets[row] = (int32_t)(hs_scatter(index + 1, 0) % vocabulary);
     }
 }
