@@ -16,7 +16,7 @@
 
 static const char NAME[] = "vulkan.cooperative-fp16";
 
-TestSuite(cooperative, .timeout = 240);
+TestSuite(cooperative, .timeout = 300);
 
 static const hstep_product_depth depth = {HSTEP_PRECISION_FP16, 128};
 

@@ -10,7 +10,7 @@
 #include "support/models.h"
 #include "vulkan/backend.h"
 
-TestSuite(gate, .timeout = 300);
+TestSuite(gate, .timeout = 600);
 
 static const hstep_product_depth depth = {HSTEP_PRECISION_FP16, 128};
 

@@ -6,7 +6,7 @@
 #include "support/emulator.h"
 #include "vulkan/backend.h"
 
-TestSuite(levers, .timeout = 120);
+TestSuite(levers, .timeout = 300);
 
 /* ---- Shapes of matrices ---- */
 
