@@ -99,7 +99,11 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_of_instance(VkInstance inst
     return next_of_instance(instance, name);
 }
 
-VK_LAYER_EXPORT VkResult VKAPI_CALL vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *interface) {
+/* Newer headers declare it no more, and have no word for what a layer exports. */
+__attribute__((visibility("default"))) VkResult VKAPI_CALL
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *interface);
+
+VkResult VKAPI_CALL vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface *interface) {
     interface->loaderLayerInterfaceVersion = 2;
     interface->pfnGetInstanceProcAddr = find_of_instance;
     interface->pfnGetDeviceProcAddr = find_of_device;
