@@ -92,10 +92,8 @@ static size_t count_modes(const uint32_t *words, size_t count) {
 
 /* Every control that a device may offer, in a module that must stay valid. */
 Test(shaders, are_valid_with_and_without_float_controls) {
-    if (strstr(HS_TEST_SPIRV_VAL, "NOTFOUND") != NULL) {
-        puts("skipped: spirv-val is not installed");
-        return;
-    }
+    if (strstr(HS_TEST_SPIRV_VAL, "NOTFOUND") != NULL)
+        cr_skip_test("skipped: spirv-val is not installed");
     const VkPhysicalDeviceFloatControlsProperties none = {0};
     const VkPhysicalDeviceFloatControlsProperties all = {
         .denormBehaviorIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,

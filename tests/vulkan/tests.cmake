@@ -8,7 +8,6 @@ set(driver ${CMAKE_SOURCE_DIR}/tools/vulkan-driver.sh)
 find_program(SPIRV_VAL spirv-val)
 string(JOIN " " spirv_val ${SPIRV_VAL})
 target_compile_definitions(test_vulkan_shaders PRIVATE HS_TEST_SPIRV_VAL="${spirv_val}")
-set_tests_properties(vulkan_shaders PROPERTIES SKIP_REGULAR_EXPRESSION "skipped: ")
 
 # What the layer must object to.
 add_executable(vulkan_faulty vulkan/faulty.c)
@@ -34,7 +33,8 @@ if(NOT HALFSTEP_SANITIZE)
             set(long long)
         endif()
         if(HALFSTEP_VULKAN_DRIVER)
-            add_driver_test(vulkan_new_${thing} vulkan-new ${driver} ${HALFSTEP_VULKAN_DRIVER} --run ${program} --jobs=1)
+            add_driver_test(vulkan_new_${thing} vulkan-new ${run_program} ${driver} ${HALFSTEP_VULKAN_DRIVER}
+                --run ${program} --jobs=1)
         endif()
         # The gate asks for nothing of Vulkan that the tests of products do not.
         if(thing STREQUAL gate)
@@ -76,10 +76,9 @@ if(HALFSTEP_SANITIZE)
     set_tests_properties(vulkan_gate PROPERTIES DISABLED ON)
 endif()
 # Where lavapipe computes in vectors of 128 bits it has no cooperative matrices; elsewhere the new one has them.
-set_tests_properties(vulkan_cooperative PROPERTIES SKIP_REGULAR_EXPRESSION "skipped: ")
 if(TEST vulkan_new_cooperative)
     add_driver_test(vulkan_new_cooperative_narrow vulkan-new ${CMAKE_COMMAND} -E env LP_NATIVE_VECTOR_WIDTH=128
-        ${driver} ${HALFSTEP_VULKAN_DRIVER} --run $<TARGET_FILE:test_vulkan_cooperative> --jobs=1
+        ${run_program} ${driver} ${HALFSTEP_VULKAN_DRIVER} --run $<TARGET_FILE:test_vulkan_cooperative> --jobs=1
         --filter=cooperative/are_*)
     if(knows_cooperative_fp16)
         set_property(TEST vulkan_new_cooperative APPEND PROPERTY ENVIRONMENT HALFSTEP_TEST_COOPERATIVE=active)
