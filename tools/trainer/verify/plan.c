@@ -131,14 +131,14 @@ static int plan_levers(hs_verification *v, hs_options *options) {
 }
 
 static int plan_precision(hs_verification *v) {
-    char name[64];
     v->sides = calloc(2, sizeof *v->sides);
     if (v->sides == NULL)
         return hs_report_no_memory();
     const int status = make_reference(v);
     if (status != HS_EXIT_DONE)
         return status;
-    hs_places_describe(&v->settings->options, name, sizeof name);
+    const hs_options *o = &v->settings->options;
+    const char *name = o->rule_count > 0 ? "precision by place" : hstep_precision_name((hstep_precision)o->precision);
     return make_side(v, new_side(v, name), "exact");
 }
 
