@@ -18,11 +18,11 @@ import model as independent
 SMALL = halfstep.DecoderConfig(258, 16, 1, 2, 32, precision="bf16")
 
 
-def train(context, seed, steps=20):
+def train(context, seed, steps=20, **settings):
     """The checksum of a small decoder after some steps."""
     model = halfstep.Decoder(SMALL, context)
     model.initialize("normal", seed)
-    trainer = halfstep.Trainer(model)
+    trainer = halfstep.Trainer(model, **settings)
     tokens = np.random.default_rng(seed).integers(0, 258, size=(4, 17))
     for _ in range(steps):
         trainer.step({"tokens": tokens[:, :-1], "targets": tokens[:, 1:]})
@@ -97,6 +97,15 @@ class Decoder(unittest.TestCase):
         self.assertEqual(trainer.step(parts).tokens, 32)
         with self.assertRaises(halfstep.ShapeError):
             trainer.step(batch)
+
+    def test_what_saves_memory_changes_no_bit(self):
+        context = halfstep.Context("cpu", threads=1)
+        plain = train(context, 5, 3)
+        for head_rows in (1, 13, 64):  # of 64
+            for recompute in (False, True):
+                self.assertEqual(train(context, 5, 3, head_rows=head_rows, recompute=recompute), plain)
+        with self.assertRaises(OverflowError):
+            train(context, 5, 1, head_rows=-1)
 
     def test_checkpoints_go_on_with_the_same_bits(self):
         with tempfile.TemporaryDirectory() as folder:
