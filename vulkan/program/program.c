@@ -176,15 +176,17 @@ static hstep_status find_range(hs_vk_backend *backend, hs_program *program, hs_v
         if ((*range)->first == wanted.first && (*range)->count == wanted.count && (*range)->exact == wanted.exact)
             return HSTEP_OK;
     }
+    const bool full = program->range_count == HS_VK_RANGES;
+    if (full) /* the oldest may still be running */
+        HS_FORWARD(hs_vk_wait(&backend->device, backend->device.submitted, error));
     const hstep_status status = hs_vk_record_range(backend, program, &wanted, error);
     if (status != HSTEP_OK) {
         hs_vk_range_free(backend, &wanted);
         return status;
     }
-    if (program->range_count < HS_VK_RANGES) {
+    if (!full) {
         *range = &program->ranges[program->range_count++];
     } else {
-        HS_FORWARD(hs_vk_wait(&backend->device, backend->device.submitted, error));
         *range = &program->ranges[program->oldest];
         program->oldest = (program->oldest + 1) % HS_VK_RANGES;
         hs_vk_range_free(backend, *range);

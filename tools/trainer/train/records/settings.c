@@ -42,7 +42,7 @@ bool hs_texts_join(const hs_texts *texts, const char *between, char **joined) {
         return true;
     size_t size = 1, used = 0;
     for (size_t i = 0; i < texts->count; ++i)
-        size += strlen(texts->items[i]) + 3;
+        size += strlen(between) + strlen(texts->items[i]);
     *joined = calloc(1, size);
     for (size_t i = 0; i < texts->count && *joined != NULL; ++i)
         used += (size_t)snprintf(*joined + used, size - used, "%s%s", i == 0 ? "" : between, texts->items[i]);
