@@ -28,26 +28,26 @@ typedef struct counts {
     uint64_t to_zero, to_subnormal, to_infinity, nonfinite;
 } counts;
 
-/* Infinities and NaNs fail every comparison with a finite bound from above, and count once more as nonfinite. */
+/* How many magnitudes lie below each limit, which infinities and NaNs never do; counts are differences of these. */
 static double measure_span(const limits *l, size_t count, const double *x, counts *found) {
     const double zero = l->zero, normal = l->normal, infinity = l->infinity;
-    int64_t largest = 0; /* the bits, which are ordered as magnitudes are; clang vectorises no maximum of doubles */
-    uint64_t zeros = 0, subnormals = 0, infinities = 0, finite = 0;
-#pragma omp simd reduction(max : largest) reduction(+ : zeros, subnormals, infinities, finite)
+    double largest = 0;
+    uint64_t none = 0, to_zero = 0, below_normal = 0, below_infinity = 0, finite = 0;
+#pragma omp simd reduction(max : largest) reduction(+ : none, to_zero, below_normal, below_infinity, finite)
     for (size_t i = 0; i < count; i++) {
         const double magnitude = fabs(x[i]), known = magnitude < INFINITY ? magnitude : 0;
-        const int64_t bits = (int64_t)hs_bits(known);
-        largest = bits > largest ? bits : largest;
-        zeros += (uint64_t)(magnitude <= zero) - (uint64_t)(magnitude == 0);
-        subnormals += (uint64_t)(magnitude < normal) - (uint64_t)(magnitude <= zero);
-        infinities += known >= infinity;
+        largest = known > largest ? known : largest;
+        none += magnitude == 0;
+        to_zero += magnitude <= zero;
+        below_normal += magnitude < normal;
+        below_infinity += magnitude < infinity;
         finite += magnitude < INFINITY;
     }
-    found->to_zero += zeros;
-    found->to_subnormal += subnormals;
-    found->to_infinity += infinities;
+    found->to_zero += to_zero - none;
+    found->to_subnormal += below_normal - to_zero;
+    found->to_infinity += finite - below_infinity;
     found->nonfinite += count - finite;
-    return hs_from_bits((uint64_t)largest);
+    return largest;
 }
 
 /* In f64 nothing is rounded, and 0 is no number that became 0. */
