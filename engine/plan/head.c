@@ -18,9 +18,19 @@ enum { ROW_UNIT = 32 };
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
+/* Bytes of a logit: those of the half format where the backend stores it so (engine/plan/compact.c). */
+static size_t logit_bytes(const hs_backend *backend, const hs_node *product) {
+    const hs_view view = {.dtype = hs_operand_dtype(product->precision)};
+    const hs_call calls[] = {
+        {.operation = HS_OP_MATMUL, .precision = product->precision, .output_count = 1, .outputs = {view}},
+        {.operation = HS_OP_CROSS_ENTROPY, .input_count = 1, .inputs = {view}}};
+    const bool compact = backend->api->supports(backend, &calls[0]) && backend->api->supports(backend, &calls[1]);
+    return hs_dtype_size(compact ? view.dtype : HSTEP_DTYPE_F64);
+}
+
 static size_t rows_of_part_bytes(const hs_plan *plan, const hs_node *product) {
     const size_t columns = (size_t)hs_graph_value(plan->request.graph, product->outputs[0])->dims[1];
-    const size_t rows = PART_BYTES / hs_dtype_size(hs_operand_dtype(product->precision)) / columns;
+    const size_t rows = PART_BYTES / logit_bytes(plan->request.backend, product) / columns;
     return rows < ROW_UNIT ? rows : rows - rows % ROW_UNIT;
 }
 

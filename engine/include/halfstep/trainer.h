@@ -41,9 +41,10 @@ typedef struct hstep_trainer_config {
     hstep_recompute recompute; /**< Memory or time. */
     /**
      * A head whose logits only cross-entropy reads, and that is the loss, holds the logits of so many rows at a time;
-     * so does hstep_model_loss as long as the trainer lives. 0: of as many rows as take 128 MiB (2 bytes a cell, 8 in
-     * f64). There are at most 1024 turns. Where a backend cannot do that, all rows are there at once. With exact levers
-     * no bit of a result depends on it; of gated ones, those on AMX tiles keep their sums by multiples of 32 rows.
+     * so does hstep_model_loss as long as the trainer lives. 0: of as many rows as take 128 MiB, at 2 bytes a cell, or
+     * 8 in f64 and where a backend has nothing in 16 bits. There are at most 1024 turns. Where a backend cannot do
+     * that, all rows are there at once. With exact levers no bit of a result depends on it; of gated ones, those on AMX
+     * tiles keep their sums by multiples of 32 rows.
      */
     size_t head_rows;
 } hstep_trainer_config;
