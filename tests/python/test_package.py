@@ -101,7 +101,6 @@ class Types(unittest.TestCase):
 
     def test_mypy_strict(self):
         if shutil.which("mypy") is None:
-            print("skipped: mypy is not installed", file=sys.stderr)
             self.skipTest("mypy is not installed")
         with tempfile.TemporaryDirectory() as cache:
             judged = subprocess.run(
@@ -144,7 +143,6 @@ class Installation(unittest.TestCase):
     def test_pip_takes_the_library_along(self):
         for tool in ("pip", "setuptools", "wheel"):
             if importlib.util.find_spec(tool) is None:
-                print(f"skipped: {tool} is not installed", file=sys.stderr)
                 self.skipTest(f"{tool} is not installed")
         with tempfile.TemporaryDirectory() as folder:
             built = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
