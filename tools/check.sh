@@ -37,7 +37,8 @@ driver_is_there=yes
 tools/vulkan-driver.sh "$driver" || driver_is_there=no
 
 # The glslang that comes with it compiles all shaders of this build, those that Debian 12's does not know included.
-shader_tools=()
+# Without it what an earlier run took from there is forgotten.
+shader_tools=(-UGLSLANG_VALIDATOR -USPIRV_VAL)
 if [[ $driver_is_there == yes ]]; then
     shader_tools=("-DGLSLANG_VALIDATOR=$PWD/tools/vulkan-driver.sh;$driver;--run;glslangValidator"
         "-DSPIRV_VAL=$PWD/tools/vulkan-driver.sh;$driver;--run;spirv-val")
