@@ -45,10 +45,10 @@ static hstep_status attempt_and_record(hs_run *run, hstep_update *update, hstep_
     hstep_status status = watched ? hstep_trainer_set_trace(run->trainer, traced, error) : HSTEP_OK;
     if (status == HSTEP_OK)
         status = hstep_trainer_update(run->trainer, run->window, run->window_count, update, error);
-    if (status == HSTEP_OK && traced)
-        status = hstep_trainer_trace(run->trainer, &trace, error);
     if (status != HSTEP_OK)
         return status;
+    /* The attempt is made, and has its record, even where its statistics could not be read back. */
+    const bool has_trace = traced && hstep_trainer_trace(run->trainer, &trace, NULL) == HSTEP_OK;
     const double seconds = hs_now() - start;
     (void)hstep_context_work(run->context, &after);
     const hstep_work work = difference(&before, &after);
@@ -56,7 +56,7 @@ static hstep_status attempt_and_record(hs_run *run, hstep_update *update, hstep_
         hs_pace_note(&run->pace, seconds);
     hs_tally_add(&run->tally, update);
     const hstep_update_record record = {
-        .update = update, .seconds = seconds, .trace = traced ? &trace : NULL, .work = counted ? &work : NULL};
+        .update = update, .seconds = seconds, .trace = has_trace ? &trace : NULL, .work = counted ? &work : NULL};
     return hstep_records_write_update(run->records, &record, error);
 }
 
