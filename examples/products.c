@@ -63,7 +63,7 @@ static void show_product(double size) {
             worst = distance > worst ? distance : worst;
         }
         if (infinite > 0)
-            printf(" %2d of %d infinite    ", infinite, M * N);
+            printf(" %2d of %d infinite   ", infinite, M * N);
         else
             printf(" off by %.1e      ", worst / largest);
     }

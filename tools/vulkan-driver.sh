@@ -11,7 +11,7 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 usage() {
     cat <<'USAGE'
 usage: tools/vulkan-driver.sh [FOLDER]
-           fetches the driver into FOLDER (build/vulkan-driver), where it is not there yet: about 400 MB
+           fetches the driver into FOLDER (build/vulkan-driver), where it is not there yet: about 450 MB
        tools/vulkan-driver.sh FOLDER --run PROGRAM [ARGUMENT...]
            runs a program against the driver in FOLDER: one of this system (a path), or one that was fetched along
            (a name: glslangValidator, spirv-val)

@@ -74,8 +74,8 @@ static hstep_status open_file(hstep_tensor_file *file, hstep_error *error) {
     HS_RETURN_IF(file->files->status(file->files->state, file->descriptor, &status) != 0, error, HSTEP_ERROR_INPUT_FILE,
                  "cannot look at '%s': %s; use another copy of the file", hs_show_path(file->path).text,
                  strerror(errno));
-    HS_RETURN_IF(!status.regular, error, HSTEP_ERROR_INPUT_FILE, "'%s' is no regular file; give a safetensors file",
-                 hs_show_path(file->path).text);
+    HS_RETURN_IF(!status.regular, error, HSTEP_ERROR_INPUT_FILE,
+                 "'%s' is no regular file; give a safetensors file itself, no folder", hs_show_path(file->path).text);
     file->size = status.size;
     return read_header(file, error);
 }

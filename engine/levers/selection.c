@@ -21,7 +21,7 @@ static hstep_status refuse_word(const hs_backend *backend, const char *word, siz
     list_names(backend, names, sizeof names);
     return hs_fail(error, HSTEP_ERROR_ARGUMENT,
                    "levers: '%.*s' is none of them; give auto, exact, none, or a list of +NAME and -NAME with commas. "
-                   "The backend %s has %s",
+                   "The backend %s has %s; others go with other backends",
                    (int)(length < 40 ? length : 40), word, backend->api->name, names);
 }
 

@@ -85,6 +85,8 @@ def main():
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--out", type=Path, default=Path("precision-study"))
     arguments = parser.parse_args()
+    if arguments.steps < 1:
+        parser.error(f"argument --steps: {arguments.steps}: give at least 1")
     arguments.out.mkdir(parents=True, exist_ok=True)
 
     data, context, curves = halfstep.Dataset(text=sums()), halfstep.Context("cpu", threads=1), {}

@@ -6,8 +6,8 @@ same update is tried, and the scale halved, until it commits. docs/demonstration
     python3 examples/python/probe.py [--json]
 """
 
+import argparse
 import json
-import sys
 
 import halfstep
 
@@ -36,9 +36,12 @@ def probe(trainer, most=32):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="one JSON object with every skip")
+    arguments = parser.parse_args()
     attempts, kept = probe(make())
     *skips, last = attempts
-    if "--json" in sys.argv:
+    if arguments.json:
         rows = [{"loss_scale": it.loss_scale, "operation": it.overflow.operation, "tensor": it.overflow.tensor,
                  "index": it.overflow.index, "kind": it.overflow.kind} for it in skips]
         print(json.dumps({"skips": rows, "kept": kept, "loss_scale": last.loss_scale, "step": last.optimizer_step}))

@@ -22,18 +22,25 @@ Exit status: 0 the bits agree; 1 they do not, or that could not be found out; 2 
 END
 }
 
+# refuse WHAT: wrong arguments.
+refuse() {
+    printf 'gpu.sh: %s\n' "$1" >&2
+    usage >&2
+    exit 2
+}
+
 device= python=${HALFSTEP_BENCH_PYTHON:-$root/build/bench-python/bin/python} build=$root/build/gpu built= tiny= one=
 while [ $# -gt 0 ]; do
     case $1 in
     --device | --python | --build | --built | --part)
-        [ $# -gt 1 ] || { usage >&2; exit 2; }
+        [ $# -gt 1 ] || refuse "$1 needs a value"
         case $1 in
         --device) device=$2 ;; --python) python=$2 ;; --build) build=$2 ;; --built) build=$2 built=1 ;; --part) one=$2 ;;
         esac
         shift 2 ;;
     --tiny) tiny=1; shift ;;
     --help) usage; exit 0 ;;
-    *) usage >&2; exit 2 ;;
+    *) refuse "$1: there is no such option" ;;
     esac
 done
 

@@ -14,9 +14,15 @@ import math
 import struct
 import sys
 
-import numpy as np
-import torch
-from torch.nn import functional as F
+try:
+    import numpy as np
+    import torch
+    from torch.nn import functional as F
+except ImportError as error:
+    sys.exit(
+        f"trace_pytorch.py: there is no {error.name}; tools/python/compare_pytorch.py --install gets it into "
+        "build/compare-python, whose bin/python runs this"
+    )
 
 # ---- Files ----
 
@@ -27,8 +33,11 @@ def read_file(path):
     """Tensors of a safetensors file by name, and its metadata."""
     with open(path, "rb") as file:
         data = file.read()
-    start = 8 + struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:start])
+    try:
+        start = 8 + struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:start])
+    except (struct.error, ValueError):
+        sys.exit(f"trace_pytorch.py: '{path}' is no safetensors file, or a damaged one")
     metadata = header.pop("__metadata__", {})
     tensors = {}
     for name, entry in header.items():
@@ -286,6 +295,9 @@ def trace(like_path, model, dtype, out, as_shipped=False, weights_path=None):
     weights = weights_from_integers(c)
     if weights_path is not None:
         stored, _ = read_file(weights_path)
+        missing = [name for name in weights if name not in stored]
+        if missing:
+            sys.exit(f"trace_pytorch.py: '{weights_path}' has no {missing[0]}; give the weights that '{like_path}' was made with")
         weights = {name: torch.tensor(stored[name], dtype=torch.float64) for name in weights}
     tokens, targets = (torch.tensor(like[name], dtype=torch.int64) for name in ("tokens", "targets"))
     if metadata["tokens"] == "integers":
@@ -318,7 +330,12 @@ def main():
         "--as-shipped", action="store_true", help="llama in float64 with norms and rotary tables in float32, as it comes"
     )
     o = parser.parse_args()
-    trace(o.like, o.model, o.dtype, o.out, o.as_shipped, o.weights)
+    try:
+        trace(o.like, o.model, o.dtype, o.out, o.as_shipped, o.weights)
+    except OSError as error:
+        sys.exit(f"trace_pytorch.py: '{error.filename}': {error.strerror}")
+    except ImportError as error:
+        sys.exit(f"trace_pytorch.py: there is no {error.name}; --model plain does without it")
 
 
 if __name__ == "__main__":

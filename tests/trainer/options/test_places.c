@@ -118,7 +118,7 @@ static void expect_refusal(const char *places, const char *words) {
 
 Test(places, that_make_no_sense_are_refused_before_anything_starts) {
     expect_refusal("head", "--precision-for 'head': give NAME=PRECISION");
-    expect_refusal("head=f64,", "--precision-for '': give NAME=PRECISION");
+    expect_refusal("head=f64,", "--precision-for '': an exception is empty");
     expect_refusal(" =f64", "no name stands before the '='");
     expect_refusal("head=f32", "--precision-for 'head=f32': behind the '=' give one of bf16, fp16, f64");
     expect_refusal("head=", "behind the '=' give one of");

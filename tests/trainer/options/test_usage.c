@@ -97,6 +97,10 @@ Test(usage, unknown_words) {
         {{"train", "--", "--steps"}, 2, {"unexpected word '--steps'"}},
         {{"train", "-"}, 2, {"unexpected word '-'"}},
         {{"train", "--steps"}, 2, {"'--steps' needs a value"}},
+        {{"train", "--trace", "--out", "f"}, 2, {"'--trace' needs a value", "'--out' is an option", "--trace=--out"}},
+        {{"sample", "a", "--prompt", "--quiet"}, 2, {"'--prompt' needs a value", "--prompt=--quiet"}},
+        {{"sample", "a", "--tokens", "--none"}, 2, {"--tokens --none", "whole number"}},
+        {{"levers", "--explain", "--json"}, 2, {"'--explain' needs a value", "'--json' is an option"}},
         {{"train", "--quiet=yes"}, 2, {"--quiet takes no value"}},
         {{"train", "novel.txt"}, 2, {"unexpected word 'novel.txt'", "--data"}},
     };

@@ -95,10 +95,12 @@ static int parse(int argc, char **argv, settings *s) {
             return hs_report_unknown_option("levers", argv[i], names, OPTIONS, "check its spelling");
         if (!wants_value && value != NULL)
             return hs_report_usage("levers", "option --%s takes no value", names[option]);
-        if (wants_value && value == NULL && i + 1 == argc)
-            return hs_report_usage("levers", "option '%s' needs a value", argv[i]);
-        if (wants_value && value == NULL)
+        if (wants_value && value == NULL) {
+            result = hs_word_check_value("levers", argv[i], i + 1 < argc ? argv[i + 1] : NULL, names, OPTIONS);
+            if (result != HS_EXIT_DONE)
+                return result;
             value = argv[++i];
+        }
         result = store(s, option, value);
     }
     return result;

@@ -18,11 +18,21 @@ static int store(const hs_command *command, const hs_option *option, const char 
     return hs_report_usage(command->name, "--%s %s%s%s: %s", option->name, mark, text, mark, refusal.why);
 }
 
-static int report_unknown(const hs_command *command, const char *word) {
-    const char *names[HS_OPTIONS_MAX];
+static void list_names(const hs_command *command, const char *names[HS_OPTIONS_MAX]) {
     for (size_t i = 0; i < command->count; ++i)
         names[i] = command->table[i].name;
+}
+
+static int report_unknown(const hs_command *command, const char *word) {
+    const char *names[HS_OPTIONS_MAX];
+    list_names(command, names);
     return hs_report_unknown_option(command->name, word, names, command->count, "check its spelling");
+}
+
+static int check_value(const hs_command *command, const char *option, const char *next) {
+    const char *names[HS_OPTIONS_MAX];
+    list_names(command, names);
+    return hs_word_check_value(command->name, option, next, names, command->count);
 }
 
 /* The option at argv[*i], with its value where it has one. */
@@ -36,9 +46,10 @@ static int read_option(const hs_command *command, int argc, char **argv, int *i,
     if (option->kind == HS_OPTION_FLAG)
         return value == NULL ? store(command, option, "", settings)
                              : hs_report_usage(command->name, "option --%s takes no value", option->name);
-    if (value == NULL && *i + 1 == argc)
-        return hs_report_usage(command->name, "option '%s' needs a value", word);
-    return store(command, option, value != NULL ? value : argv[++*i], settings);
+    if (value != NULL)
+        return store(command, option, value, settings);
+    const int status = check_value(command, word, *i + 1 < argc ? argv[*i + 1] : NULL);
+    return status == HS_EXIT_DONE ? store(command, option, argv[++*i], settings) : status;
 }
 
 static void print_help(const hs_command *command) {

@@ -57,13 +57,24 @@ static void shorten_warmup(hs_options *options) {
         options->warmup_steps = options->steps / 10;
 }
 
-static int report_unknown(const char *word) {
-    const char *names[HS_OPTIONS_MAX];
+static size_t list_names(const char *names[HS_OPTIONS_MAX]) {
     size_t count;
     const hs_option *table = hs_option_table(&count);
     for (size_t i = 0; i < count; ++i)
         names[i] = table[i].name;
+    return count;
+}
+
+static int report_unknown(const char *word) {
+    const char *names[HS_OPTIONS_MAX];
+    const size_t count = list_names(names);
     return hs_report_unknown_option("train", word, names, count, "check its spelling");
+}
+
+static int check_value(const char *option, const char *next) {
+    const char *names[HS_OPTIONS_MAX];
+    const size_t count = list_names(names);
+    return hs_word_check_value("train", option, next, names, count);
 }
 
 /* The row that the word names, with what follows its '='; NULL where there is none. */
@@ -91,8 +102,9 @@ static int split(int argc, char **argv, said *list, size_t *count) {
         if (option->kind == HS_OPTION_FLAG && value != NULL)
             return hs_report_usage("train", "option --%s takes no value", option->name);
         if (option->kind != HS_OPTION_FLAG && value == NULL) {
-            if (i + 1 == argc)
-                return hs_report_usage("train", "option '%s' needs a value", argv[i]);
+            const int status = check_value(argv[i], i + 1 < argc ? argv[i + 1] : NULL);
+            if (status != HS_EXIT_DONE)
+                return status;
             value = argv[++i];
         }
         list[(*count)++] = (said){option, value};

@@ -32,6 +32,8 @@ static piece trim(const char *text, size_t length) {
 
 /* Fills *rule, or says what is wrong. */
 static const char *read_rule(piece from, hstep_precision_rule *rule) {
+    if (from.length == 0)
+        return "an exception is empty: give NAME=PRECISION, such as head=f64, and no comma too many, or none";
     const char *equals = memchr(from.text, '=', from.length);
     if (equals == NULL)
         return "give NAME=PRECISION, such as head=f64, or several with commas between them, or none";

@@ -89,15 +89,16 @@ static bool put_real_text(const hs_option *option, const char *text, void *targe
 
 static bool put_choice(const hs_option *option, const char *text, void *target, hs_refusal *refusal) {
     char names[100] = "";
+    int count = 0;
     for (const hs_choice *choice = option->choices; choice->name != NULL; ++choice) {
         if (strcmp(choice->name, text) == 0) {
             *(int *)target = choice->value;
             return true;
         }
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", used == 0 ? "" : ", ", choice->name);
+        snprintf(names + used, sizeof names - used, "%s%s", count++ == 0 ? "" : ", ", choice->name);
     }
-    return refuse(refusal, "give one of %s", names);
+    return refuse(refusal, "give %s%s", count == 1 ? "" : "one of ", names);
 }
 
 static bool append_text(hs_texts *texts, const char *text, hs_refusal *refusal) {

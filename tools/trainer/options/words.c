@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trainer/exit.h"
 #include "trainer/report.h"
 
 bool hs_word_is_option(const char *word) { return word[0] == '-' && word[1] != '\0'; }
@@ -16,6 +17,20 @@ bool hs_word_names(const char *word, const char *name, const char **value) {
         return false;
     *value = *rest == '=' ? rest + 1 : NULL;
     return true;
+}
+
+int hs_word_check_value(const char *command, const char *option, const char *next, const char *const *names,
+                        size_t count) {
+    if (next == NULL)
+        return hs_report_usage(command, "option '%s' needs a value", option);
+    const char *value;
+    for (size_t i = 0; i < count; ++i)
+        if (hs_word_names(next, names[i], &value) && value == NULL)
+            return hs_report_usage(command,
+                                   "option '%s' needs a value, and '%s' is an option; a text that looks like one "
+                                   "is given as %s=%s",
+                                   option, next, option, next);
+    return HS_EXIT_DONE;
 }
 
 int hs_report_unknown_option(const char *command, const char *word, const char *const *names, size_t count,

@@ -13,6 +13,13 @@ bool hs_word_is_option(const char *word);
 bool hs_word_names(const char *word, const char *name, const char **value);
 
 /*
+ * HS_EXIT_DONE where `next`, the word behind an option that has no '=', is its value. A usage error where there is none
+ * (NULL), or where it is one of the `count` options itself: a value was forgotten, and what follows would be misread.
+ */
+int hs_word_check_value(const char *command, const char *option, const char *next, const char *const *names,
+                        size_t count);
+
+/*
  * A usage error for a word that is no option: names those of the `count` names that it may have meant, or says `advice`
  * where there is none. Returns HS_EXIT_USAGE.
  */
