@@ -78,8 +78,9 @@ class Graph(Owner):
     @property
     def precision(self) -> str:
         """Of its products, the one with the narrowest range, which loss scaling is for; "f64" without any."""
-        numbers = {precision_number(it) for it in self.products.values()}
-        return precision_name(1 if 1 in numbers else max(numbers, default=0))
+        there = {precision_number(it) for it in self.products.values()}
+        narrowest_first = (precision_number(it) for it in ("fp16", "bf16", "f64"))
+        return precision_name(next((it for it in narrowest_first if it in there), precision_number("f64")))
 
     @property
     def products(self) -> dict[str, str]:

@@ -279,7 +279,7 @@ class DecoderConfig:
 
 def _rule(pattern: str, precision: str) -> tuple[bytes, int]:
     encoded = pattern.encode()
-    if len(encoded) > 95:
+    if len(encoded) >= ffi.sizeof(dict(ffi.typeof("hstep_precision_rule").fields)["pattern"].type):
         raise ArgumentError(f"precision_for: {pattern!r} is longer than any operation's name")
     return encoded, precision_number(precision)
 
