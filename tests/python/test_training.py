@@ -206,7 +206,8 @@ class Places(unittest.TestCase):
 
     def test_refusals(self):
         for places, words in (({"haed": "f64"}, 'the nearest is "head"'), ({"final_norm": "f64"}, "is no product"),
-                              ({"head": "f32"}, "f32"), ({"": "f64"}, "pattern"), ({"*" * 96: "f64"}, "longer")):
+                              ({"head": "f32"}, "f32"), ({"": "f64"}, "pattern"), ("head=f64", "dictionary"),
+                              ({"*" * 96: "f64"}, "longer")):
             with self.assertRaisesRegex(halfstep.ArgumentError, words):
                 self.decoder("bf16", places)
 

@@ -138,6 +138,12 @@ Test(compare, four_claims_by_two_rules) {
     expect(root, "blocks.0.feed_forward.up", "within the target", "target");
     expect(root, "blocks.0.attention.output", "no farther than theirs", "referee");
     json_decref(root);
+    hs_test_program run =
+        hs_test_run((const char *const[]){"compare", THREE, "--target-for", "*.up", "--target-for", "up", NULL});
+    cr_expect_eq(run.status, 2, "a pattern that fits nothing is a mistake in it");
+    cr_expect_str_empty(run.out);
+    cr_expect_not_null(strstr(run.err, "--target-for 'up' fits no tensor"), "%s", run.err);
+    hs_test_program_free(&run);
 }
 
 /*

@@ -302,6 +302,8 @@ class Decoder(Model):
             setattr(c_config, name, getattr(config, name))
         c_config.kv_heads = config.kv_heads or 0
         c_config.precision = number
+        if not isinstance(config.precision_for, Mapping):
+            raise ArgumentError(f"precision_for: {config.precision_for!r} is no dictionary such as {{'head': 'f64'}}")
         rules = ffi.new("hstep_precision_rule[]", [_rule(*it) for it in config.precision_for.items()])
         c_config.rules, c_config.rule_count = rules, len(rules)
         place = ffi.new("hstep_model **")

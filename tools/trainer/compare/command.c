@@ -1,5 +1,7 @@
 #include "trainer/compare/command.h"
 
+#include <fnmatch.h>
+
 #include "trainer/compare/rows.h"
 #include "trainer/exit.h"
 #include "trainer/options/command.h"
@@ -57,11 +59,27 @@ static int print(const settings *s, const hs_rows *rows) {
     return status;
 }
 
+/* A pattern that fits nothing is a mistake in it: what it was to hold to the target would pass by another rule. */
+static int check_patterns(const hs_texts *patterns, const hs_rows *rows) {
+    for (size_t i = 0; i < patterns->count; ++i) {
+        size_t row = 0;
+        while (row < rows->count &&
+               (rows->items[row].tensor == NULL || fnmatch(patterns->items[i], rows->items[row].tensor, 0) != 0))
+            ++row;
+        if (row == rows->count)
+            return hs_report_usage("compare", "--target-for '%s' fits no tensor: trainer inspect lists their names",
+                                   patterns->items[i]);
+    }
+    return HS_EXIT_DONE;
+}
+
 static int compare(const settings *s) {
     if (s->task.ours == NULL || s->task.theirs == NULL)
         return hs_report_usage("compare", "there is nothing to compare: give --ours and --theirs");
     hs_rows rows;
     int status = hs_rows_collect(&s->task, &rows);
+    if (status == HS_EXIT_DONE)
+        status = check_patterns(&s->task.target_for, &rows);
     if (status == HS_EXIT_DONE)
         status = print(s, &rows);
     hs_rows_free(&rows);
