@@ -230,6 +230,8 @@ class Gate(unittest.TestCase):
             halfstep.gate(np.ones((3, 2)), a, b, results=np.ones((2, 3)))
         with self.assertRaises(halfstep.DtypeError):
             halfstep.gate(np.ones((3, 2), dtype=complex), a, b)
+        with self.assertRaisesRegex(halfstep.DtypeError, "sums"):
+            halfstep.gate(None, a, b)
         with self.assertRaises(halfstep.ArgumentError):
             halfstep.gate(np.ones((3, 2)), a, b, "fp15")
 

@@ -320,7 +320,50 @@ class Refusals(unittest.TestCase):
                              ({"tokens": [0, 1]}, halfstep.ArgumentError)):
             with self.assertRaises(error, msg=batch):
                 trainer.step(batch)
+        for window in (None, 5, "tokens", [[0, 1], [1, 1]], [FIXTURE, None]):
+            with self.assertRaisesRegex(halfstep.DtypeError, "batch", msg=window):
+                trainer.step(window)
         self.assertEqual(trainer.snapshot(), before)
+
+    def test_zero_bytes_do_not_cut_names_and_paths(self):
+        _, trainer = fixture("bf16")
+        with tempfile.TemporaryDirectory() as folder:
+            kept = os.path.join(folder, "kept")
+            trainer.save(kept, {"notes": b"1"})
+            for refused in (lambda: trainer.save(kept + "\0new"), lambda: trainer.load(kept + "\0"),
+                            lambda: trainer.save(kept, {"notes\0": b"2"}),
+                            lambda: halfstep.read_section(kept, "notes\0more"),
+                            lambda: halfstep.Dataset([kept + "\0"]), lambda: halfstep.Context("cpu", levers="none\0"),
+                            lambda: halfstep.Decoder(halfstep.DecoderConfig(258, 4, 2, 2, 8,
+                                                                            precision_for={"head\0": "f64"}))):
+                with self.assertRaisesRegex(halfstep.ArgumentError, "zero byte"):
+                    refused()
+            self.assertEqual(os.listdir(folder), ["kept"])
+            self.assertEqual(halfstep.read_section(kept, "notes"), b"1")
+
+    def test_callbacks(self):
+        """One that raises leaves the update committed, one that takes itself off the list hides no other."""
+        _, trainer = fixture("bf16")
+        seen = []
+
+        def once(trainer, update):
+            trainer.callbacks.remove(once)
+            raise RuntimeError("once")
+
+        def leaving(trainer, update):
+            trainer.callbacks.remove(leaving)
+
+        trainer.callbacks += [once]
+        with self.assertRaisesRegex(RuntimeError, "once"):
+            trainer.step(FIXTURE)
+        self.assertEqual(trainer.optimizer_step, 1)
+        trainer.callbacks += [leaving, lambda trainer, update: seen.append(update.applied)]
+        trainer.step(FIXTURE)
+        self.assertEqual(seen, [True])
+        for skips in (0, -1):
+            with self.assertRaisesRegex(halfstep.ArgumentError, "max_skips"):
+                trainer.run([FIXTURE], max_skips=skips)
+        self.assertEqual(trainer.attempts, 2)
 
     def test_statuses_and_settings(self):
         model, trainer = fixture("bf16")

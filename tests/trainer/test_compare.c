@@ -356,6 +356,20 @@ Test(compare, a_table_for_people) {
     hs_test_program_free(&run);
 }
 
+/* A file's name may be no UTF-8, and a tensor's may hold what a terminal would obey. */
+Test(compare, odd_names) {
+    static const tensor odd[] = {NUMBERS("red\x1b[31m\nrow", 1, 1, 1)};
+    WRITE("a\xff", NULL, odd);
+    json_t *root = COMPARE(0, "--ours", "a\xff", "--theirs", "a\xff");
+    cr_expect_str_eq(json_string_value(json_object_get(json_object_get(root, "ours"), "bytes")), "61ff");
+    expect_text(root, "red\x1b[31m\nrow", "verdict", "equal bits");
+    json_decref(root);
+    hs_test_program run = HS_TEST_RUN("compare", "--ours", "a\xff", "--theirs", "a\xff");
+    cr_expect_eq(run.status, 0, "%s", run.err);
+    cr_expect_not_null(strstr(run.out, "\nred?[31m?row  equal bits"), "%s", run.out);
+    hs_test_program_free(&run);
+}
+
 /* More than fits in memory at once: the last number counts too, and the flip in a row that lies over a border. */
 Test(compare, large_tensors_are_read_in_pieces) {
     enum { ROWS = 3, COLUMNS = 100001 };

@@ -11,7 +11,7 @@ from typing import Any
 import cffi
 
 from halfstep._declarations import declarations
-from halfstep.errors import ArgumentError, LibraryNotFoundError, from_status
+from halfstep.errors import ArgumentError, DtypeError, LibraryNotFoundError, from_status
 
 #: Major and minor version whose declarations these are.
 VERSION = "0.1"
@@ -74,6 +74,24 @@ def call(function: Any, *arguments: Any) -> None:
 def text(characters: Any) -> str:
     """A C string, or "" for NULL."""
     return "" if characters == ffi.NULL else str(ffi.string(characters).decode(errors="replace"))
+
+
+def c_name(name: str) -> bytes:
+    """A name as a C string."""
+    if not isinstance(name, str):
+        raise DtypeError(f"a name is text, not {type(name).__name__}: {name!r}")
+    return _without_zeros(name.encode())
+
+
+def c_path(path: str | os.PathLike[str]) -> bytes:
+    """A path as a C string."""
+    return _without_zeros(os.fsencode(path))
+
+
+def _without_zeros(encoded: bytes) -> bytes:
+    if b"\0" in encoded:  # C would take what stands before it for the whole
+        raise ArgumentError(f"{encoded!r} holds a zero byte; names and paths must have none")
+    return encoded
 
 
 def choice(what: str, name: str, known: dict[str, int]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from halfstep._handles import Handle, Owner
-from halfstep._library import call, choice, ffi, lib, text
+from halfstep._library import c_name, call, choice, ffi, lib, text
 
 _BACKENDS = {"auto": 0, "cpu": 1, "cpu-reference": 2, "vulkan": 3}
 
@@ -41,7 +41,7 @@ class Context(Owner):
         self, backend: str = "auto", *, threads: int = 0, levers: str = "exact", device: str | None = None
     ) -> None:
         options = ffi.new("hstep_context_options *", lib.hstep_context_defaults())
-        kept = [ffi.new("char[]", levers.encode()), ffi.new("char[]", device.encode()) if device is not None else None]
+        kept = [ffi.new("char[]", c_name(levers)), ffi.new("char[]", c_name(device)) if device is not None else None]
         options.backend = choice("backend", backend, _BACKENDS)
         options.threads = threads
         options.levers = kept[0]

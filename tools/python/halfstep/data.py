@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfstep._handles import Handle, Owner
-from halfstep._library import call, choice, ffi, lib
+from halfstep._library import c_path, call, choice, ffi, lib
 from halfstep.model import Batch
 
 _TYPES = {"auto": 0, "bytes": 1, "uint16": 2, "uint32": 3}
@@ -47,7 +47,7 @@ class Dataset(Owner):
             data = text.encode() if isinstance(text, str) else text
             call(lib.hstep_dataset_from_bytes, ffi.from_buffer(data), len(data), place)
         else:
-            names = [ffi.new("char[]", os.fsencode(path)) for path in paths or ()]
+            names = [ffi.new("char[]", c_path(path)) for path in paths or ()]
             options = ffi.new("hstep_dataset_options *")
             options.token_type, options.vocabulary = choice("token type", token_type, _TYPES), vocabulary
             call(lib.hstep_dataset_load, ffi.new("char *[]", names), len(names), options, place)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
 from halfstep._handles import Handle, Owner
-from halfstep._library import call, choice, ffi, lib, precision_name, precision_number, products
+from halfstep._library import c_name, call, choice, ffi, lib, precision_name, precision_number, products
 from halfstep.errors import ArgumentError, ShapeError
 
 #: Symbolic dimensions of inputs: sequences * length, sequences, and length of the batch.
@@ -99,7 +99,7 @@ class Graph(Owner):
             name = f"{kind}.{self._unnamed}"
         numbers = [self._number(it) if isinstance(it, Value) else it for it in arguments]
         value = ffi.new("hstep_value *")
-        self._call(function, name.encode(), *numbers, value)
+        self._call(function, c_name(name), *numbers, value)
         return Value(self, value[0])
 
     def _number(self, value: Value) -> int:
@@ -223,7 +223,7 @@ class Graph(Owner):
 
         Before `set_loss`, so that adjoints follow. ArgumentError, with the names there are, where none fits.
         """
-        self._call(lib.hstep_graph_set_precision, pattern.encode(), precision_number(precision))
+        self._call(lib.hstep_graph_set_precision, c_name(pattern), precision_number(precision))
 
     def set_output(self, value: Value) -> None:
         """What `Model.output` returns."""

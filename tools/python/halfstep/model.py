@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Iterator, Mapping, Sequence, Union
+from typing import Any, Iterable, Iterator, Mapping, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from halfstep._handles import Handle, Owner, view
-from halfstep._library import call, choice, ffi, lib, precision_name, precision_number, products
+from halfstep._library import c_name, c_path, call, choice, ffi, lib, precision_name, precision_number, products
 from halfstep.context import Context
 from halfstep.errors import ArgumentError, DtypeError, ShapeError, TokenError, UnsupportedError
 from halfstep.graph import ROWS, Extent, Graph, Input, resolve
@@ -53,11 +53,24 @@ def _to_i32(x: npt.ArrayLike, name: str) -> npt.NDArray[np.int32]:
     return np.require(array.astype(np.int32, copy=False), requirements=["C", "A"])
 
 
+def _as_list(window: Sequence[BatchLike]) -> list[BatchLike]:
+    if not isinstance(window, Iterable):
+        raise DtypeError(f"a window is a batch or a sequence of batches, not {type(window).__name__}")
+    batches = list(window)
+    for i, batch in enumerate(batches):
+        if not isinstance(batch, (Batch, Mapping)):
+            raise DtypeError(
+                f"batch {i} of a window is {type(batch).__name__}; give a Batch, or arrays by the names of inputs, "
+                'such as {"tokens": ..., "targets": ...}'
+            )
+    return batches
+
+
 class Window:
     """Batches as C sees them. Lives as long as the call."""
 
     def __init__(self, model: Model, window: WindowLike, count: int | None = None) -> None:
-        batches = [window] if isinstance(window, (Batch, Mapping)) else list(window)
+        batches = [window] if isinstance(window, (Batch, Mapping)) else _as_list(window)
         self.count = len(batches)
         if count is not None and self.count != count:
             raise ArgumentError(f"{self.count} batches were given where {count} is wanted")
@@ -79,9 +92,9 @@ class Window:
                 else np.require(to_f64(data, name, rounded_again=False), requirements=["C", "A"])
             )
             extent.learn(declared, array.shape)
-            c_name = ffi.new("char[]", name.encode())
-            self._kept += [array, c_name]
-            feed.input = c_name
+            input_name = ffi.new("char[]", c_name(name))
+            self._kept += [array, input_name]
+            feed.input = input_name
             feed.data = ffi.cast("void *", array.ctypes.data)
         place.sequences, place.length = extent.solve(model._sequence_alone, model._needs_length)
         place.feeds, place.feed_count, place.weight = feeds, len(feeds), batch.weight
@@ -228,7 +241,7 @@ class Model(Owner):
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Loads a checkpoint's weights, or those of any safetensors file with exactly these parameters."""
-        self._call(lib.hstep_checkpoint_load_weights, os.fsencode(path))
+        self._call(lib.hstep_checkpoint_load_weights, c_path(path))
 
     # ---- Computing ----
 
@@ -278,7 +291,7 @@ class DecoderConfig:
 
 
 def _rule(pattern: str, precision: str) -> tuple[bytes, int]:
-    encoded = pattern.encode()
+    encoded = c_name(pattern)
     if len(encoded) >= ffi.sizeof(dict(ffi.typeof("hstep_precision_rule").fields)["pattern"].type):
         raise ArgumentError(f"precision_for: {pattern!r} is longer than any operation's name")
     return encoded, precision_number(precision)

@@ -184,11 +184,8 @@ def gate(
     left, right = (_matrix(x, name, rounded_again=number != 0) for x, name in ((a, "a"), (b, "b")))
     _check_depths(left, right)
     shape = (left.shape[0], right.shape[1])
-    kept = [
-        np.require(_matrix(x, name, rounded_again=False), requirements=["C", "A"])
-        for x, name in ((sums, "sums"), (results, "results"))
-        if x is not None
-    ]
+    given = [(sums, "sums")] if results is None else [(sums, "sums"), (results, "results")]
+    kept = [np.require(_matrix(x, name, rounded_again=False), requirements=["C", "A"]) for x, name in given]
     for x, name in zip(kept, ("sums", "results")):
         if x.shape != shape:
             raise ShapeError(f"{name} have shape {x.shape}; the product of a and b has {shape}")

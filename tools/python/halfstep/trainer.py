@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from halfstep._handles import Handle, Owner, view
-from halfstep._library import call, choice, ffi, lib, precision_number, text
-from halfstep.errors import TooManySkipsError
+from halfstep._library import c_name, c_path, call, choice, ffi, lib, precision_number, text
+from halfstep.errors import ArgumentError, TooManySkipsError
 from halfstep.model import BatchLike, Model, Window, WindowLike
 
 _SCHEDULES = {"constant": 0, "cosine": 1}
@@ -232,7 +232,8 @@ class Trainer(Owner):
         """One attempt at one update.
 
         After a skip, step again with the same data: it takes the same scheduled step under the next loss scale. An
-        exception changed nothing. Ctrl-C is heard when the attempt is over, which it therefore never cuts in two.
+        exception changed nothing, unless a callback raised it: those are called when the attempt is over. Ctrl-C is
+        heard when the attempt is over, too, which it therefore never cuts in two.
         """
         bound = Window(self.model, window)
         place = ffi.new("hstep_update *")
@@ -241,7 +242,7 @@ class Trainer(Owner):
 
     def _report(self, place: Any) -> Update:
         update = _update(place)
-        for callback in self.callbacks:
+        for callback in tuple(self.callbacks):  # one may take itself off the list
             callback(self, update)
         return update
 
@@ -250,6 +251,8 @@ class Trainer(Owner):
 
         TooManySkipsError after `max_skips` skips in a row.
         """
+        if max_skips < 1:
+            raise ArgumentError(f"max_skips is {max_skips}; give at least 1, the number of attempts at an update")
         updates: list[Update] = []
         for window in windows:
             for _ in range(max_skips):
@@ -366,26 +369,26 @@ class Trainer(Owner):
         `sections` are bytes of one's own, which `read_section` gives back.
         """
         rows = ffi.new("hstep_section[]", len(sections))
-        kept = [(ffi.new("char[]", name.encode()), ffi.from_buffer(data)) for name, data in sections.items()]
+        kept = [(ffi.new("char[]", c_name(name)), ffi.from_buffer(data)) for name, data in sections.items()]
         for row, (name, data) in zip(rows, kept):
             row.name, row.data, row.size = name, data, len(data)
         extras = ffi.new("hstep_checkpoint_extras *", [rows, len(sections), held_out_loss])
-        self._call(lib.hstep_checkpoint_save, os.fsencode(path), extras)
+        self._call(lib.hstep_checkpoint_save, c_path(path), extras)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Restores a checkpoint of the same model and settings; the next update has the bits of a run without break."""
-        self._call(lib.hstep_checkpoint_load, os.fsencode(path))
+        self._call(lib.hstep_checkpoint_load, c_path(path))
 
 
 def read_section(path: str | os.PathLike[str], name: str) -> bytes:
     """The bytes that were given to `Trainer.save` under that name."""
     place = ffi.new("hstep_tensor_file **")
-    call(lib.hstep_tensor_file_open, os.fsencode(path), place)
+    call(lib.hstep_tensor_file_open, c_path(path), place)
     try:
         size = ffi.new("size_t *")
-        call(lib.hstep_checkpoint_section, place[0], name.encode(), ffi.NULL, size)
+        call(lib.hstep_checkpoint_section, place[0], c_name(name), ffi.NULL, size)
         data = ffi.new("char[]", size[0] + 1)
-        call(lib.hstep_checkpoint_section, place[0], name.encode(), data, size)
+        call(lib.hstep_checkpoint_section, place[0], c_name(name), data, size)
         return bytes(ffi.buffer(data, size[0]))
     finally:
         lib.hstep_tensor_file_close(place[0])

@@ -14,8 +14,7 @@
 
 /* ---- Writing ---- */
 
-/* A path may hold bytes that are no UTF-8, which JSON has no text for: {"bytes": "hexadecimal digits"}. */
-static json_t *text_as_json(const char *text) {
+json_t *hs_text_as_json(const char *text) {
     json_t *string = json_string(text);
     if (string != NULL)
         return string;
@@ -31,7 +30,7 @@ static json_t *text_as_json(const char *text) {
 static json_t *texts_as_json(const hs_texts *texts) {
     json_t *list = json_array();
     for (size_t i = 0; i < texts->count; ++i)
-        if (json_array_append_new(list, text_as_json(texts->items[i])) != 0) {
+        if (json_array_append_new(list, hs_text_as_json(texts->items[i])) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -50,7 +49,7 @@ static json_t *value_as_json(const hs_option *option, const hs_options *options)
     case HS_OPTION_CHOICE:
         return json_string(hs_option_choice_name(option, *(const int *)value));
     case HS_OPTION_TEXT:
-        return text_as_json(*(const char *const *)value);
+        return hs_text_as_json(*(const char *const *)value);
     case HS_OPTION_TEXTS:
         return texts_as_json(value);
     }
@@ -177,7 +176,7 @@ static int check_said(const json_t *stored, const hs_options *options, const cha
                            path);
 }
 
-/* The text that text_as_json wrote; it lives as long as the options. NULL where it is none. */
+/* The text that hs_text_as_json wrote; it lives as long as the options. NULL where it is none. */
 static const char *text_of(const json_t *value, hs_resumed *resumed) {
     const char *digits = json_string_value(json_object_get(value, "bytes"));
     if (json_is_string(value) || digits == NULL)

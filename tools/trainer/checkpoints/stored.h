@@ -6,6 +6,9 @@
 
 #include "trainer/options/options.h"
 
+/* A path may hold bytes that are no UTF-8, which JSON has no text for: {"bytes": "hexadecimal digits"}. */
+json_t *hs_text_as_json(const char *text);
+
 /* The options that are set, by name; NULL without memory. */
 json_t *hs_stored_configuration(const hs_options *options);
 

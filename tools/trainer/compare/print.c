@@ -5,15 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trainer/checkpoints/stored.h"
 #include "trainer/compare/rows.h"
 #include "trainer/exit.h"
 #include "trainer/report.h"
 
 enum { FIGURE = 24, RULE = 48 };
 
+/* Names come from a file and may hold what a terminal would obey: such a character is shown as '?'. */
 static void name_of(const hs_row *row, char *text, size_t size) {
     snprintf(text, size, "%s%s%s", row->file != NULL ? row->file : "",
              row->file != NULL && row->tensor != NULL ? ": " : "", row->tensor != NULL ? row->tensor : "");
+    for (; *text != '\0'; ++text)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
 }
 
 static int widest_name(const hs_rows *rows) {
@@ -96,7 +101,7 @@ static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(
 
 static json_t *count(uint64_t x) { return json_integer((json_int_t)x); }
 
-static json_t *text_or_null(const char *text) { return text != NULL ? json_string(text) : json_null(); }
+static json_t *text_or_null(const char *text) { return text != NULL ? hs_text_as_json(text) : json_null(); }
 
 static void add_figures(json_t *object, const hs_row *row) {
     const hstep_comparison *f = &row->figures;
@@ -138,9 +143,9 @@ int hs_rows_print_json(const hs_comparison_task *task, const hs_rows *rows) {
             return hs_report_no_memory();
         }
     }
-    json_t *root =
-        json_pack("{s:s, s:s, s:s, s:o, s:b, s:o}", "schema", "halfstep.comparison/1", "ours", task->ours, "theirs",
-                  task->theirs, "referee", text_or_null(task->referee), "passed", passed, "tensors", list);
+    json_t *root = json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "schema", "halfstep.comparison/1", "ours",
+                             hs_text_as_json(task->ours), "theirs", hs_text_as_json(task->theirs), "referee",
+                             text_or_null(task->referee), "passed", passed, "tensors", list);
     if (root == NULL)
         return hs_report_no_memory();
     const int written = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
