@@ -1,5 +1,6 @@
 """Training from Python is training from C: the independent model's gradients, the trainer's weights, skips, threads."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -104,7 +105,7 @@ class Decoder(unittest.TestCase):
         for head_rows in (1, 13, 64):  # of 64
             for recompute in (False, True):
                 self.assertEqual(train(context, 5, 3, head_rows=head_rows, recompute=recompute), plain)
-        with self.assertRaises(OverflowError):
+        with self.assertRaises(halfstep.ArgumentError):
             train(context, 5, 1, head_rows=-1)
 
     def test_checkpoints_go_on_with_the_same_bits(self):
@@ -340,6 +341,20 @@ class Refusals(unittest.TestCase):
                     refused()
             self.assertEqual(os.listdir(folder), ["kept"])
             self.assertEqual(halfstep.read_section(kept, "notes"), b"1")
+
+    def test_settings_that_fit_no_field_are_named(self):
+        decoder = halfstep.DecoderConfig(258, 4, 2, 2, 8)
+        for name, value, error in (("layers", -1, halfstep.ArgumentError), ("kv_heads", 2**70, halfstep.ArgumentError),
+                                   ("width", 4.0, halfstep.DtypeError), ("rms_epsilon", "x", halfstep.DtypeError)):
+            with self.assertRaisesRegex(error, f"^{name} is "):
+                halfstep.Decoder(dataclasses.replace(decoder, **{name: value}))
+        model = halfstep.Decoder(decoder)
+        for settings, error in (({"head_rows": -1}, halfstep.ArgumentError), ({"replicas": 2**64}, halfstep.ArgumentError),
+                                ({"micro_batches": 1.5}, halfstep.DtypeError),
+                                ({"scaler": halfstep.Scaler(1, 1, 1, -1)}, halfstep.ArgumentError)):
+            with self.assertRaisesRegex(error, "^(head_rows|replicas|micro_batches|growth_interval) is "):
+                halfstep.Trainer(model, **settings)
+        self.assertTrue(halfstep.Trainer(model).step(FIXTURE).applied)
 
     def test_callbacks(self):
         """One that raises leaves the update committed, one that takes itself off the list hides no other."""

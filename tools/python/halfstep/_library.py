@@ -94,6 +94,17 @@ def _without_zeros(encoded: bytes) -> bytes:
     return encoded
 
 
+def set_fields(place: Any, **values: Any) -> None:
+    """Fields of a struct, and by name what does not go into one."""
+    for name, value in values.items():
+        try:
+            setattr(place, name, value)
+        except OverflowError:
+            raise ArgumentError(f"{name} is {value!r}; give a whole number from 0 to 2^64 - 1") from None
+        except TypeError as problem:
+            raise DtypeError(f"{name} is {value!r}: {problem}") from None
+
+
 def choice(what: str, name: str, known: dict[str, int]) -> int:
     """The enumerator behind a word."""
     if name not in known:

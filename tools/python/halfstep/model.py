@@ -11,7 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from halfstep._handles import Handle, Owner, view
-from halfstep._library import c_name, c_path, call, choice, ffi, lib, precision_name, precision_number, products
+from halfstep._library import (
+    c_name,
+    c_path,
+    call,
+    choice,
+    ffi,
+    lib,
+    precision_name,
+    precision_number,
+    products,
+    set_fields,
+)
 from halfstep.context import Context
 from halfstep.errors import ArgumentError, DtypeError, ShapeError, TokenError, UnsupportedError
 from halfstep.graph import ROWS, Extent, Graph, Input, resolve
@@ -312,8 +323,8 @@ class Decoder(Model):
         self._output_shape = None
         c_config = ffi.new("hstep_decoder_config *")
         for name in ("vocabulary", "width", "layers", "heads", "feed_forward", "rotary_base", "rms_epsilon"):
-            setattr(c_config, name, getattr(config, name))
-        c_config.kv_heads = config.kv_heads or 0
+            set_fields(c_config, **{name: getattr(config, name)})
+        set_fields(c_config, kv_heads=config.kv_heads or 0)
         c_config.precision = number
         if not isinstance(config.precision_for, Mapping):
             raise ArgumentError(f"precision_for: {config.precision_for!r} is no dictionary such as {{'head': 'f64'}}")

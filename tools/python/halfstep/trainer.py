@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfstep._handles import Handle, Owner, view
-from halfstep._library import c_name, c_path, call, choice, ffi, lib, precision_number, text
+from halfstep._library import c_name, c_path, call, choice, ffi, lib, precision_number, set_fields, text
 from halfstep.errors import ArgumentError, TooManySkipsError
 from halfstep.model import BatchLike, Model, Window, WindowLike
 
@@ -215,8 +215,9 @@ class Trainer(Owner):
             _copy(config.scaler, scaler)
         else:
             config.scaler = lib.hstep_trainer_defaults_for(model._handle.pointer).scaler
-        config.replicas, config.micro_batches, config.recompute = replicas, micro_batches, int(recompute)
-        config.head_rows = head_rows
+        set_fields(
+            config, replicas=replicas, micro_batches=micro_batches, recompute=int(recompute), head_rows=head_rows
+        )
         place = ffi.new("hstep_trainer **")
         with model._handle.domain:
             call(lib.hstep_trainer_create, model._handle.pointer, config, place)
@@ -397,4 +398,4 @@ def read_section(path: str | os.PathLike[str], name: str) -> bytes:
 def _copy(place: Any, settings: Any, **other: Any) -> None:
     """Fields of a dataclass into a struct whose fields have the same names."""
     for it in fields(settings):
-        setattr(place, it.name, other.get(it.name, getattr(settings, it.name)))
+        set_fields(place, **{it.name: other.get(it.name, getattr(settings, it.name))})
