@@ -354,6 +354,10 @@ class Refusals(unittest.TestCase):
                                 ({"scaler": halfstep.Scaler(1, 1, 1, -1)}, halfstep.ArgumentError)):
             with self.assertRaisesRegex(error, "^(head_rows|replicas|micro_batches|growth_interval) is "):
                 halfstep.Trainer(model, **settings)
+        with self.assertRaisesRegex(halfstep.DtypeError, "^callbacks "):
+            halfstep.Trainer(model, callbacks=[None])
+        with self.assertRaisesRegex(halfstep.ArgumentError, "^count is -5"):
+            model.generate([1], -5)
         self.assertTrue(halfstep.Trainer(model).step(FIXTURE).applied)
 
     def test_callbacks(self):

@@ -158,7 +158,8 @@ Test(trace_forward, weights_of_a_checkpoint_and_of_an_export) {
 Test(trace_forward, mistakes_are_named) {
     EXPECT_STATUS(TRACE("more"), 2, "unexpected word 'more'");
     EXPECT_STATUS(TRACE("--width", "30", "--heads", "4"), 2, "do not divide width 30");
-    EXPECT_STATUS(TRACE("--loss-scale", "3", "--gradients"), 2, "power of two");
+    EXPECT_STATUS(TRACE("--loss-scale", "3", "--gradients"), 2, "--loss-scale 3 is no power of two");
+    EXPECT_STATUS(TRACE("--loss-scale", "2"), 2, "give --gradients");
     EXPECT_STATUS(TRACE("--weights", "nowhere"), 3, "nowhere");
     EXPECT_STATUS(TRACE("--data", "nowhere"), 3, "nowhere");
     hs_test_write_file("trace.safetensors", "something else");

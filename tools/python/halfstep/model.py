@@ -358,6 +358,8 @@ class Decoder(Model):
         rows = start[np.newaxis] if start.ndim == 1 else start
         if rows.ndim != 2 or rows.size == 0:
             raise ShapeError(f"the prompt has shape {start.shape}; give [known] or [sequences, known], not empty")
+        if count < 0:
+            raise ArgumentError(f"count is {count}; give the number of tokens to write, 0 or more")
         sequences, known = rows.shape
         tokens: npt.NDArray[np.int32] = np.zeros((sequences, known + count), dtype=np.int32)
         tokens[:, :known] = rows

@@ -132,7 +132,7 @@ _contexts = _Contexts()
 def _matrix(x: npt.ArrayLike, what: str, rounded_again: bool) -> npt.NDArray[np.float64]:
     matrix = to_f64(x, what, rounded_again)
     if matrix.ndim != 2:
-        raise ShapeError(f"{what} has shape {matrix.shape}; matmul takes matrices, with two dimensions")
+        raise ShapeError(f"{what} has shape {matrix.shape}; give a matrix, with two dimensions")
     return matrix
 
 

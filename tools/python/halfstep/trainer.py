@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from halfstep._handles import Handle, Owner, view
 from halfstep._library import c_name, c_path, call, choice, ffi, lib, precision_number, set_fields, text
-from halfstep.errors import ArgumentError, TooManySkipsError
+from halfstep.errors import ArgumentError, DtypeError, TooManySkipsError
 from halfstep.model import BatchLike, Model, Window, WindowLike
 
 _SCHEDULES = {"constant": 0, "cosine": 1}
@@ -208,6 +208,8 @@ class Trainer(Owner):
     ) -> None:
         self.model = model
         self.callbacks: list[Callback] = list(callbacks)
+        if not all(callable(callback) for callback in self.callbacks):
+            raise DtypeError("callbacks hold something that cannot be called; give functions of (trainer, update)")
         config = ffi.new("hstep_trainer_config *")
         _copy(config.adamw, adamw)
         _copy(config.schedule, schedule, kind=choice("schedule", schedule.kind, _SCHEDULES))
@@ -216,7 +218,7 @@ class Trainer(Owner):
         else:
             config.scaler = lib.hstep_trainer_defaults_for(model._handle.pointer).scaler
         set_fields(
-            config, replicas=replicas, micro_batches=micro_batches, recompute=int(recompute), head_rows=head_rows
+            config, replicas=replicas, micro_batches=micro_batches, recompute=bool(recompute), head_rows=head_rows
         )
         place = ffi.new("hstep_trainer **")
         with model._handle.domain:

@@ -1,6 +1,7 @@
 #include "trainer/trace/command.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "trainer/exit.h"
@@ -118,6 +119,18 @@ static int write_file(const hs_subject *subject, const hs_values *values) {
     return HS_EXIT_DONE;
 }
 
+static int check_loss_scale(const hs_trace_settings *s) {
+    int exponent;
+    if (s->loss_scale == 0)
+        return HS_EXIT_DONE;
+    if (frexp(s->loss_scale, &exponent) != 0.5)
+        return hs_report_usage("trace-forward", "--loss-scale %s is no power of two: give 1, 2, 4, ..., or 0",
+                               hs_digits_of(s->loss_scale).text);
+    if (!s->gradients)
+        return hs_report_usage("trace-forward", "--loss-scale is for gradients: give --gradients too, or leave it out");
+    return HS_EXIT_DONE;
+}
+
 static int trace(const hs_trace_settings *s, hs_subject *subject) {
     hs_values values = {.count = 0};
     hstep_error error = {0};
@@ -139,6 +152,8 @@ int hs_trace_forward(int argc, char **argv) {
     hs_trace_settings s = {.loss_scale = 0};
     const char *word;
     int status = hs_command_parse(&command, argc, argv, &s, &word);
+    if (status == HS_EXIT_DONE && !s.options.help)
+        status = check_loss_scale(&s);
     if (status == HS_EXIT_DONE && !s.options.help) {
         hs_subject subject;
         status = trace(&s, &subject);
