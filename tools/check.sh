@@ -23,7 +23,7 @@ check_format() {
 }
 
 # configure PRESET-OR-OPTIONS...: tests on, warnings are errors.
-configure() { cmake "$@" -DHALFSTEP_TESTS=ON -DHALFSTEP_WERROR=ON; }
+configure() { cmake "$@" -DHALFSTEP_TESTS=ON -DHALFSTEP_WERROR=ON -DHALFSTEP_PYTHON="$python"; }
 
 ensure_packages "$build_packages$test_packages"
 
@@ -43,6 +43,13 @@ if [[ $driver_is_there == yes ]]; then
     shader_tools=("-DGLSLANG_VALIDATOR=$PWD/tools/vulkan-driver.sh;$driver;--run;glslangValidator"
         "-DSPIRV_VAL=$PWD/tools/vulkan-driver.sh;$driver;--run;spirv-val")
 fi
+
+# What we write is read back with the packages that others read it with. Without them two tests leave that out, and say so.
+say 'Packages of Python'
+python=$PWD/build/test-python/bin/python3
+packages=(numpy ml_dtypes safetensors xxhash)
+python3 -m venv build/test-python && "$python" -m pip install --quiet --retries 1 --timeout 20 "${packages[@]}" ||
+    python=python3
 
 say 'gcc, optimised'
 CC=gcc configure --preset release -DHALFSTEP_VULKAN_DRIVER="$driver" "${shader_tools[@]}"

@@ -31,6 +31,7 @@ python3-jsonschema  python jsonschema
 python3-numpy       system-python numpy
 python3-cffi        system-python cffi
 python3-pip         system-python pip
+python3-venv        system-python ensurepip
 python3-setuptools  system-python setuptools
 python3-wheel       system-python wheel
 mypy                command mypy

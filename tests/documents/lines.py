@@ -109,8 +109,8 @@ def statuses(line):
     return (0, 1, 5) if line.startswith("trainer verify") else (0,)
 
 
-def has_safetensors(python):
-    return subprocess.run([python, "-c", "import safetensors.numpy"], stderr=subprocess.DEVNULL).returncode == 0
+def has_packages(python):
+    return subprocess.run([python, "-c", "import ml_dtypes, safetensors.numpy"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def main(trainer, document, python):
@@ -135,11 +135,11 @@ def main(trainer, document, python):
                 count += 1
             elif language == "text" and not lines[0].startswith("Usage: "):  # which install_help compares
                 check_shown("the command before:", lines, said)
-            elif language == "python" and has_safetensors(python):
+            elif language == "python" and has_packages(python):
                 (folder.path / "block.py").write_text("\n".join(lines))
                 folder.run(f"{python} block.py")
             elif language == "python":
-                print("skipped: a block of Python, which needs the package safetensors")
+                print("skipped: a block of Python, which needs the packages safetensors and ml_dtypes")
     if count < 20:
         sys.exit(f"only {count} commands were found")
     print(f"{count} commands ran")

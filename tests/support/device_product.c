@@ -7,12 +7,31 @@
 
 #include "precision/format.h"
 #include "support/choosing.h"
+#include "support/device.h"
 #include "vulkan/backend.h"
 
 hs_lever_findings hs_device_find(const hs_backend *backend, const char *name) {
     hs_lever_findings findings;
     backend->api->lever_find(backend, hs_test_lever_index(backend, name), &findings);
     return findings;
+}
+
+hs_backend *hs_device_with_matrices(void) {
+    hs_backend *backend = hs_test_device();
+    const hs_lever_findings found = hs_device_find(backend, "vulkan.cooperative-fp16");
+    if (found.state != HSTEP_LEVER_ACTIVE) {
+        backend->api->destroy(backend);
+        cr_skip_test("%s", found.reason);
+    }
+    return backend;
+}
+
+hstep_status hs_device_choose(hs_backend *backend, const char *selection, bool anew, hs_lever_table *table,
+                              hstep_error *error) {
+    static const hstep_product_depth depth = {HSTEP_PRECISION_FP16, 128};
+    const hs_lever_request request = {
+        .selection = selection, .products = &depth, .product_count = 1, .judge_anew = anew};
+    return hs_levers_choose(backend, &request, table, error);
 }
 
 void hs_device_use(hs_backend *backend, const char *name) {
@@ -171,4 +190,17 @@ void hs_device_plant(hs_backend *backend, hs_device_fault fault) {
     create_pipelines = vk->CreateComputePipelines;
     vk->CreateShaderModule = note_module;
     vk->CreateComputePipelines = make_another;
+}
+
+hs_lever_table hs_device_reject(hs_backend *backend, const char *selection, const char *name, hs_device_fault fault) {
+    hs_lever_table table;
+    hstep_error error = {0};
+    hs_device_plant(backend, fault);
+    cr_assert_eq(hs_device_choose(backend, selection, true, &table, &error), HSTEP_OK, "%s", error.message);
+    const hstep_lever *lever = &table.levers[hs_test_lever_index(backend, name)];
+    cr_assert_eq(lever->state, HSTEP_LEVER_REJECTED, "%s", lever->reason);
+    cr_expect_not_null(strstr(lever->reason, "uniform"), "%s", lever->reason);
+    cr_expect(!lever->gate->worst.passed && lever->gate->speed == 0 &&
+              lever->gate->worst.cells_beyond + lever->gate->worst.cells_wrong > 0);
+    return table;
 }

@@ -5,6 +5,7 @@
 #ifndef HS_TESTS_SUPPORT_DEVICE_PRODUCT_H
 #define HS_TESTS_SUPPORT_DEVICE_PRODUCT_H
 
+#include "engine/levers/levers.h"
 #include "support/calls.h"
 
 /* The sum of one cell over k = 0..steps-1; a and b are the bits of the operands. */
@@ -12,6 +13,13 @@ typedef float hs_device_emulator(size_t steps, const uint16_t *a, const uint16_t
 
 /* What looking for a lever finds. */
 hs_lever_findings hs_device_find(const hs_backend *backend, const char *name);
+
+/* A device that has cooperative matrices of f16, or the running test is skipped. */
+hs_backend *hs_device_with_matrices(void);
+
+/* A selection for products in fp16 of a depth that is quickly judged; `anew`: no kept verdict counts. */
+hstep_status hs_device_choose(hs_backend *backend, const char *selection, bool anew, hs_lever_table *table,
+                              hstep_error *error);
 
 /* Uses it, whatever its speed, and no other gated one. */
 void hs_device_use(hs_backend *backend, const char *name);
@@ -27,5 +35,8 @@ size_t hs_device_check_products(hs_backend *backend, hs_device_emulator *emulato
  */
 typedef enum hs_device_fault { HS_DEVICE_CROSSED, HS_DEVICE_MISROUNDED } hs_device_fault;
 void hs_device_plant(hs_backend *backend, hs_device_fault fault);
+
+/* Plants it and judges what the selection leaves: the lever of that name, which has to be rejected. */
+hs_lever_table hs_device_reject(hs_backend *backend, const char *selection, const char *name, hs_device_fault fault);
 
 #endif

@@ -12,15 +12,6 @@
 
 TestSuite(gate, .timeout = 600);
 
-static const hstep_product_depth depth = {HSTEP_PRECISION_FP16, 128};
-
-static hstep_status choose(hs_backend *backend, const char *selection, bool anew, hs_lever_table *table,
-                           hstep_error *error) {
-    const hs_lever_request request = {
-        .selection = selection, .products = &depth, .product_count = 1, .judge_anew = anew};
-    return hs_levers_choose(backend, &request, table, error);
-}
-
 static hs_test_setup decoder(double scale) {
     return (hs_test_setup){.precision = HSTEP_PRECISION_FP16,
                            .vocabulary = 24,
@@ -53,36 +44,24 @@ static uint64_t train(hstep_context *context, double scale, hstep_update *update
     return checksum;
 }
 
-/* Judges one lever alone, on a device whose driver makes something else of it. */
-static hs_lever_table reject(hs_backend *backend, const char *selection, const char *name, hs_device_fault fault) {
-    hs_lever_table table;
-    hstep_error error = {0};
-    hs_device_plant(backend, fault);
-    cr_assert_eq(choose(backend, selection, true, &table, &error), HSTEP_OK, "%s", error.message);
-    const hstep_lever *lever = &table.levers[hs_test_lever_index(backend, name)];
-    cr_assert_eq(lever->state, HSTEP_LEVER_REJECTED, "%s", lever->reason);
-    cr_expect_not_null(strstr(lever->reason, "uniform"), "%s", lever->reason);
-    cr_expect(!lever->gate->worst.passed && lever->gate->speed == 0 &&
-              lever->gate->worst.cells_beyond + lever->gate->worst.cells_wrong > 0);
-    return table;
-}
-
 /* The gate says so, and training goes on with the mirror's bits. */
 Test(gate, a_crossed_operand_is_rejected_and_the_mirror_goes_on) {
     hstep_update update;
     const uint64_t exact = train(context_on(hs_test_device()), 1024, &update);
     hs_backend *backend = hs_test_device();
-    hs_lever_table table = reject(backend, "-vulkan.cooperative-fp16", "vulkan.fused-fp16", HS_DEVICE_CROSSED);
+    hs_lever_table table =
+        hs_device_reject(backend, "-vulkan.cooperative-fp16", "vulkan.fused-fp16", HS_DEVICE_CROSSED);
     hs_lever_table_free(&table);
     cr_expect_eq(train(context_on(backend), 1024, &update), exact);
 }
 
 Test(gate, a_wrong_rounding_is_rejected_and_cannot_be_required) {
     hs_backend *backend = hs_test_device();
-    hs_lever_table table = reject(backend, "-vulkan.cooperative-fp16", "vulkan.fused-fp16", HS_DEVICE_MISROUNDED);
+    hs_lever_table table =
+        hs_device_reject(backend, "-vulkan.cooperative-fp16", "vulkan.fused-fp16", HS_DEVICE_MISROUNDED);
     hstep_error error = {0};
     hs_lever_table_free(&table);
-    cr_expect_eq(choose(backend, "+vulkan.fused-fp16,-vulkan.cooperative-fp16", false, &table, &error),
+    cr_expect_eq(hs_device_choose(backend, "+vulkan.fused-fp16,-vulkan.cooperative-fp16", false, &table, &error),
                  HSTEP_ERROR_BACKEND_UNAVAILABLE);
     cr_expect_not_null(strstr(error.message, "rejected"), "%s", error.message);
     backend->api->destroy(backend);
@@ -107,54 +86,20 @@ Test(gate, a_set_is_kept_and_pinned, .init = hs_test_enter_cache, .fini = hs_tes
     hs_backend *backend = hs_test_device();
     hs_lever_table table, pinned;
     hstep_error error = {0};
-    cr_assert_eq(choose(backend, "+vulkan.fused-fp16,-vulkan.cooperative-fp16", true, &table, &error), HSTEP_OK, "%s",
-                 error.message);
+    cr_assert_eq(hs_device_choose(backend, "+vulkan.fused-fp16,-vulkan.cooperative-fp16", true, &table, &error),
+                 HSTEP_OK, "%s", error.message);
     const size_t lever = hs_test_lever_index(backend, "vulkan.fused-fp16");
     cr_assert_eq(table.levers[lever].state, HSTEP_LEVER_ACTIVE);
     cr_expect(!table.levers[lever].gate->from_cache && table.levers[lever].gate->worst.passed);
     cr_expect_eq(table.levers[lever].gate->worst.max_abs, 0, "the same bits");
-    cr_assert_eq(choose(backend, table.pin, false, &pinned, &error), HSTEP_OK, "%s", error.message);
+    cr_assert_eq(hs_device_choose(backend, table.pin, false, &pinned, &error), HSTEP_OK, "%s", error.message);
     cr_expect(pinned.levers[lever].gate->from_cache && pinned.levers[lever].state == HSTEP_LEVER_ACTIVE);
     cr_expect_str_eq(pinned.pin, table.pin);
     hs_lever_table_free(&pinned);
     /* Another driver stands behind it. */
     ((hs_vk_backend *)backend)->device.facts.driver_version++;
-    cr_expect_eq(choose(backend, table.pin, false, &pinned, &error), HSTEP_ERROR_BACKEND_UNAVAILABLE);
+    cr_expect_eq(hs_device_choose(backend, table.pin, false, &pinned, &error), HSTEP_ERROR_BACKEND_UNAVAILABLE);
     cr_expect_not_null(strstr(error.message, "has changed"), "%s", error.message);
-    hs_lever_table_free(&table);
-    backend->api->destroy(backend);
-}
-
-/* ---- Cooperative matrices, where there are any ---- */
-
-static hs_backend *device_with_matrices(void) {
-    hs_backend *backend = hs_test_device();
-    const hs_lever_findings found = hs_device_find(backend, "vulkan.cooperative-fp16");
-    if (found.state != HSTEP_LEVER_ACTIVE) {
-        backend->api->destroy(backend);
-        cr_skip_test("%s", found.reason);
-    }
-    return backend;
-}
-
-Test(gate, cooperative_matrices_pass) {
-    hs_backend *backend = device_with_matrices();
-    hs_lever_table table;
-    hstep_error error = {0};
-    cr_assert_eq(choose(backend, "+vulkan.cooperative-fp16,-vulkan.fused-fp16", true, &table, &error), HSTEP_OK, "%s",
-                 error.message);
-    const size_t lever = hs_test_lever_index(backend, "vulkan.cooperative-fp16");
-    const hstep_lever_gate *gate = table.levers[lever].gate;
-    cr_assert_eq(table.levers[lever].state, HSTEP_LEVER_ACTIVE, "%s", table.levers[lever].reason);
-    cr_expect(gate->worst.passed && gate->worst.max_abs > 0 && gate->speed > 0 && gate->timing_count == 6);
-    cr_expect_not_null(strstr(table.pin, table.identities[lever]), "%s", table.pin);
-    hs_lever_table_free(&table);
-    backend->api->destroy(backend);
-}
-
-Test(gate, cooperative_matrices_of_crossed_operands_are_rejected) {
-    hs_backend *backend = device_with_matrices();
-    hs_lever_table table = reject(backend, "-vulkan.fused-fp16", "vulkan.cooperative-fp16", HS_DEVICE_CROSSED);
     hs_lever_table_free(&table);
     backend->api->destroy(backend);
 }
