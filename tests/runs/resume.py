@@ -3,6 +3,7 @@
 usage: resume.py TRAINER
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -188,6 +189,14 @@ def check_two_at_once(trainer, folder, data):
     runs.train(trainer, "--out", run, "--resume", "--max-time", "0.01", "--quiet")
     steps = [line["step"] for line in runs.records(run) if line["record"] == "update"]
     assert steps == list(range(1, len(steps) + 1)), steps
+    # It is refused before it reads checkpoints, which the first run may remove at any moment.
+    lock = os.open(run, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for checkpoint in run.glob("checkpoint-*.safetensors"):
+        checkpoint.write_bytes(b"half of one")
+    said = runs.train(trainer, *arguments, "--resume", status=4)
+    assert "another run is writing there" in said and "verifies" not in said, said
+    os.close(lock)
 
 
 def check_no_room(trainer, folder, data):

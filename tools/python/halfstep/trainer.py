@@ -216,7 +216,8 @@ class Trainer(Owner):
         if scaler is not None:
             _copy(config.scaler, scaler)
         else:
-            config.scaler = lib.hstep_trainer_defaults_for(model._handle.pointer).scaler
+            defaults = lib.hstep_trainer_defaults_for(model._handle.pointer)  # its scaler lives no longer than it
+            config.scaler = defaults.scaler
         set_fields(
             config, replicas=replicas, micro_batches=micro_batches, recompute=bool(recompute), head_rows=head_rows
         )

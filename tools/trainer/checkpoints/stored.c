@@ -11,6 +11,7 @@
 #include "trainer/checkpoints/read.h"
 #include "trainer/exit.h"
 #include "trainer/report.h"
+#include "trainer/train/records/output.h"
 
 /* ---- Writing ---- */
 
@@ -285,6 +286,9 @@ static void forget_device(hs_options *options) {
 int hs_stored_read(hs_options *options) {
     if (options->out == NULL)
         return hs_report_usage("train", "--resume needs --out: the folder of the run that goes on");
+    hstep_error error = {0};
+    if (!options->dry_run && hs_output_check_unused(options->out, &error) != HSTEP_OK)
+        return hs_report_error(&error);
     int status = find_newest(options);
     if (status != HS_EXIT_DONE || !options->resumed.found)
         return status;

@@ -158,6 +158,13 @@ void hs_output_release(int lock) {
         (void)close(lock);
 }
 
+hstep_status hs_output_check_unused(const char *folder, hstep_error *error) {
+    int lock;
+    const hstep_status status = lock_folder(folder, &lock, error);
+    hs_output_release(lock);
+    return status;
+}
+
 static hstep_status choose(const hs_options *options, const hstep_dataset *dataset, char **folder, int *lock,
                            char **records, hstep_error *error) {
     if (options->out != NULL)

@@ -16,6 +16,9 @@
 hstep_status hs_output_choose(const hs_options *options, const hstep_dataset *dataset, char **folder, int *lock,
                               char **records, hstep_error *error);
 
+/* Whether a run that still lives has locked the folder: what would be read there may be gone a moment later. */
+hstep_status hs_output_check_unused(const char *folder, hstep_error *error);
+
 /* -1 is ignored. */
 void hs_output_release(int lock);
 
