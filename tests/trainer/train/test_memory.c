@@ -28,6 +28,7 @@
 #include "trainer/options/check.c"
 #include "trainer/options/table.c"
 #include "trainer/options/words.c"
+#include "trainer/train/records/lock.c"
 
 /* The demonstration; its files have functions of the same names. */
 #define print report_print

@@ -11,7 +11,7 @@
 #include "trainer/checkpoints/read.h"
 #include "trainer/exit.h"
 #include "trainer/report.h"
-#include "trainer/train/records/output.h"
+#include "trainer/train/records/lock.h"
 
 /* ---- Writing ---- */
 
@@ -287,7 +287,7 @@ int hs_stored_read(hs_options *options) {
     if (options->out == NULL)
         return hs_report_usage("train", "--resume needs --out: the folder of the run that goes on");
     hstep_error error = {0};
-    if (!options->dry_run && hs_output_check_unused(options->out, &error) != HSTEP_OK)
+    if (!options->dry_run && hs_folder_check_unused(options->out, &error) != HSTEP_OK)
         return hs_report_error(&error);
     int status = find_newest(options);
     if (status != HS_EXIT_DONE || !options->resumed.found)

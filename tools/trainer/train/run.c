@@ -11,6 +11,7 @@
 #include "trainer/model/build.h"
 #include "trainer/report.h"
 #include "trainer/text/sample.h"
+#include "trainer/train/records/lock.h"
 #include "trainer/train/records/output.h"
 #include "trainer/train/watching/clock.h"
 
@@ -139,7 +140,7 @@ void hs_run_advance(hs_run *run) {
 
 hstep_status hs_run_destroy(hs_run *run, hstep_error *error) {
     const hstep_status status = run->records != NULL ? hstep_records_close(run->records, error) : HSTEP_OK;
-    hs_output_release(run->lock);
+    hs_folder_unlock(run->lock);
     free(run->folder);
     free(run->records_path);
     free(run->window);

@@ -1,17 +1,16 @@
 #include "trainer/train/records/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "trainer/report.h"
+#include "trainer/train/records/lock.h"
 
 static const char RECORDS[] = "records.jsonl";
 
@@ -139,32 +138,6 @@ static char *make_out_folder(const char *out, hstep_error *error) {
     return NULL;
 }
 
-/* The lock goes with the process, however that ends. */
-static hstep_status lock_folder(const char *folder, int *lock, hstep_error *error) {
-    *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) == 0)
-        return HSTEP_OK;
-    const bool taken = errno == EWOULDBLOCK;
-    hs_output_release(*lock);
-    *lock = -1;
-    if (!taken)
-        return HSTEP_OK;
-    fail(error, folder, "another run is writing there", "wait for its end, or give another --out");
-    return error->status;
-}
-
-void hs_output_release(int lock) {
-    if (lock >= 0)
-        (void)close(lock);
-}
-
-hstep_status hs_output_check_unused(const char *folder, hstep_error *error) {
-    int lock;
-    const hstep_status status = lock_folder(folder, &lock, error);
-    hs_output_release(lock);
-    return status;
-}
-
 static hstep_status choose(const hs_options *options, const hstep_dataset *dataset, char **folder, int *lock,
                            char **records, hstep_error *error) {
     if (options->out != NULL)
@@ -173,7 +146,7 @@ static hstep_status choose(const hs_options *options, const hstep_dataset *datas
         *folder = make_new_folder((hstep_precision)options->precision, error);
     if (*folder == NULL && (options->out != NULL || options->records == NULL))
         return error->status;
-    if (*folder != NULL && lock_folder(*folder, lock, error) != HSTEP_OK)
+    if (*folder != NULL && hs_folder_lock(*folder, lock, error) != HSTEP_OK)
         return error->status;
     if (options->records != NULL && is_any_input(options->records, options, dataset, error))
         return error->status;

@@ -10,16 +10,10 @@
 /*
  * The folder of the run, which is made, and the path of its records ("-" for standard output), both from malloc. The
  * folder is NULL where --records is given and --out is not: there are no checkpoints then. `dataset` says which files
- * the run reads. The folder is locked until hs_output_release, so that two runs never write in it at once; where the
+ * the run reads. The folder is locked until hs_folder_unlock, so that two runs never write in it at once; where the
  * file system has no locks, or there is no folder, *lock is -1.
  */
 hstep_status hs_output_choose(const hs_options *options, const hstep_dataset *dataset, char **folder, int *lock,
                               char **records, hstep_error *error);
-
-/* Whether a run that still lives has locked the folder: what would be read there may be gone a moment later. */
-hstep_status hs_output_check_unused(const char *folder, hstep_error *error);
-
-/* -1 is ignored. */
-void hs_output_release(int lock);
 
 #endif
